@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
 from runvitals.server.http.errors import DetailedError
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.store.errors import MetadataStoreUnavailable
 
 log = logging.getLogger("runvitals.server")
@@ -19,7 +20,7 @@ log = logging.getLogger("runvitals.server")
 def add_error_handlers(app: Starlette) -> None:
     """Answer errors of the routes of an application in JSON: `{"error": text}`."""
     app.add_exception_handler(HTTPException, _http_error)
-    for kind in STATUSES:
+    for kind in (*STATUSES, HttpRejection):
         app.add_exception_handler(kind, _meant)
     app.add_exception_handler(Exception, _internal_error)
 

@@ -182,6 +182,31 @@ def test_files_of_a_team_are_in_its_bucket(vision: AccountsServer, s3: ObjectSer
     opened.file.close()
 
 
+def test_what_is_exported_while_a_bucket_is_away(vision: AccountsServer, s3: ObjectService) -> None:
+    """Exports are made when they are asked for: none is kept, and none needs the bucket.
+
+    A file that is there waits: 503 with Retry-After, and nothing is lost.
+    """
+    new_run(vision, new_team(vision, s3))
+    assert upload(vision, "abc", 200)["complete"]
+    keys = s3.keys()
+    exports = [("POST", "account/export", 200)]
+    exports += [("GET", f"runs/abc/history?format={name}", 200) for name in ("csv", "arrow", "parquet")]
+    for fault, status in ((None, 200), ("forbidden", 503), (None, 200)):
+        s3.fault = fault
+        with vision.client("olga") as olga:
+            for method, path, expected in (*exports, ("GET", f"runs/abc/files/{SHA256}", status)):
+                response = olga.request(method, path)
+                assert response.status_code == expected, (fault, path, response.text)
+            if status == 503:
+                assert 1 <= int(response.headers["retry-after"]) <= 60
+            else:
+                assert response.content == CONTENT
+        s3.fault = None
+        assert s3.keys() == keys
+        Seconds.now += 60
+
+
 def test_a_bucket_is_given_once(vision: AccountsServer, s3: ObjectService) -> None:
     vision.ask("olga", "PUT", "organisation/settings", json={"team_creation": "members"})
     vision.ask("olga", "POST", BUCKETS, 201, json=described(s3))

@@ -32,6 +32,9 @@ def served(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[Se
     with serving(tmp_path_factory.mktemp("server"), static=static) as served:
         store = served.metadata_store
         made(store, "run-train", project="small")
+        for uid in ("run-logged", "run-later"):
+            made(store, uid, project="logged")
+        link_runs(store, "logged", "run-logged > kept > run-later")
         link_runs(store, "small", "raw-data > run-train > classifier")
         for number in range(RUNS):
             made(store, f"run-{number}", project="wide")
@@ -220,14 +223,16 @@ def test_a_deletion_says_what_breaks(page: Browser, served: Served) -> None:
 def test_a_dataset_and_a_logged_model_have_pages(page: Browser, served: Served) -> None:
     """They are listed with the artifacts of their project, and reached from the run and the graph."""
     store = served.metadata_store
-    number = run_number(store, "run-0")
+    number = run_number(store, "run-logged")
     rows = {"name": "rows", "digest": "0f3a", "source_type": "s3", "source": "s3://lake/<b>rows</b>"}
     params = {"lr": "0.1"}
-    model = LoggedModel("m-1", store.projects.id("wide"), "net", "torch", "READY", None, params, {}, T0, T0)
+    model = LoggedModel("m-1", store.projects.id("logged"), "net", "torch", "READY", None, params, {}, T0, T0)
     store.logged_models.add(model, number)
-    store.logged_model_metrics.record([ModelMetric("m-1", "run-0", "accuracy", 0.93, T0, 1, "rows", "0f3a")])
+    store.logged_model_metrics.record(
+        [ModelMetric("m-1", "run-logged", "accuracy", 0.93, T0, 1, "rows", "0f3a")]
+    )
     store.run_lineage.add(number, Lineage(datasets=[{"tags": [], "dataset": rows}]))
-    page.open("/projects/wide?artifacts=1")
+    page.open("/projects/logged?artifacts=1")
     shown(page, "s3://lake/<b>rows</b>", "main")
     click(page, "main td a", "net")
     shown(page, "models:/m-1", "main")
@@ -242,8 +247,12 @@ def test_a_dataset_and_a_logged_model_have_pages(page: Browser, served: Served) 
     choose(page, "rows")
     click(page, "section h3 a", "rows")
     shown(page, "0f3a", "main dl")
-    click(page, "main section a", "run-0")
+    click(page, "main section a", "run-logged")
     click(page, "a", "Artifacts")
     shown(page, "Datasets and models of MLflow", "main")
     pictured(page, "run")
+    # Who deletes the run is told first what depends on it.
+    click(page, "button", "Delete")
+    shown(page, "run-later", "dialog")
+    pictured(page, "deletion")
     assert page.complaints == []

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
@@ -22,30 +22,23 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.resources import Registry
 from runvitals.server.alerts.automations import (
     Automation,
-    CallWebhook,
-    InvalidAutomation,
-    MailMembers,
     StopRun,
     TagRun,
-    TellApprise,
-    TellSlack,
-    as_json,
     automation_of,
-    check_about_registries,
 )
-from runvitals.server.alerts.payload_template import check_payload
 from runvitals.server.alerts.reactions import facts_of, notifications_of, times_of
+from runvitals.server.alerts.routes.automation_checks import checked_definition
 from runvitals.server.alerts.routes.notifications import NotificationsPage, history_of
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
 from runvitals.server.events.outbox import add
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import DetailedError, InvalidFields, checking
+from runvitals.server.http.errors import DetailedError, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.registry.routes.parameters import REGISTRY, requires
 from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.routes.parameters import AutomationOwner, TheAutomationOwner
-from runvitals.store.errors import NameTaken, NotFound
+from runvitals.store.errors import NameTaken
 
 AutomationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _EXAMPLE: Final = {
@@ -412,62 +405,6 @@ def _show(row: AutomationRow, with_payloads: bool) -> dict[str, Any]:
         ]
     names = ("id", "name", "registry", "enabled", "created_by", "created_ms", "changed_ms", "problem")
     return {**definition, **{name: getattr(row, name) for name in names}}
-
-
-def checked_definition(
-    definition: dict[str, Any], access: AccessControl, team_id: int, registry_id: int | None = None
-) -> dict[str, Any]:
-    """Check a definition, and return it with everything that was left out.
-
-    Args:
-        team_id: of the owner: a team, or the organisation.
-        registry_id: the only registry of the organisation that it is to be about.
-
-    Raises:
-        InvalidFields: it is invalid, or names what the owner does not have.
-    """
-    is_of_team = not access.directory.entity(team_id).organisation
-    try:
-        automation = automation_of(definition)
-        if not is_of_team:
-            check_about_registries(automation, registry_id is not None)
-    except InvalidAutomation as error:
-        raise InvalidFields({error.field: str(error)}) from None
-    destinations = access.metadata_store.alerts.destinations
-    for number, action in enumerate(automation.actions):
-        field = f"actions[{number}]"
-        try:
-            if isinstance(action, TellSlack):
-                destinations.get("slack", team_id, action.destination)
-            elif isinstance(action, TellApprise):
-                destinations.get("apprise", team_id, action.destination)
-            elif isinstance(action, CallWebhook):
-                webhook = destinations.get("webhook", team_id, action.webhook)
-                if action.payload is not None:
-                    with checking(f"{field}.payload"):
-                        signing_secret = webhook.settings["signing_secret"]
-                        check_payload(action.payload, list(filter(None, [signing_secret])))
-            elif isinstance(action, MailMembers):
-                _check_members(access, f"{field}.members", action.members, team_id if is_of_team else None)
-        except NotFound as error:
-            raise InvalidFields({field: str(error)}) from None
-    return as_json(automation)
-
-
-def _check_members(access: AccessControl, field: str, names: Collection[str], team_id: int | None) -> None:
-    """Check that users can get mail. `team_id` None: about the organisation, of which all active users are.
-
-    Raises:
-        InvalidFields: one cannot.
-    """
-    if team_id is not None:
-        members = access.accounts.members.of_teams([team_id]).get(team_id, ())
-        known = {member.name for member in members}
-    else:
-        known = set(access.accounts.users.active_among(names))
-    if unknown := sorted(set(names) - known):
-        which = "no member of the team" if team_id is not None else "no active user"
-        raise InvalidFields({field: f"{', '.join(unknown)}: {which}"})
 
 
 def _example_event(automation: Automation, owner: AutomationOwner, now_ms: int) -> RaisedEvent:

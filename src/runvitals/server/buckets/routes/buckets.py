@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, Path, Request, Response
 from pydantic import Field
@@ -27,6 +27,8 @@ from runvitals.store.files.bucket_location import SECRETS, BucketLocation, check
 Text = Annotated[str, Field(max_length=500)]
 Secret = Annotated[str, Field(max_length=8192)]
 BucketId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+_NEEDS_SECRET: Final = "an endpoint of one's own needs credentials of its own"
 
 router = Router()
 
@@ -127,8 +129,8 @@ def change_bucket(
     sealed = table.sealed_secret(bucket)
     if "secret" in changes.model_fields_set:
         secret = _checked_secret(row.location.provider, changes.secret)
-        if row.location.endpoint:
-            _check_endpoint(row.location.provider, row.location.endpoint, bool(secret))
+        if row.location.endpoint and row.location.provider != "s3" and not secret:
+            raise InvalidFields({"secret": _NEEDS_SECRET})
         _check_secret(row.location.with_secret(secret), origin_of(request))
         sealed = stores.seal(row.name, secret)
     direct = row.location.direct if changes.direct is None else changes.direct
@@ -235,7 +237,7 @@ def _check_endpoint(provider: Provider, endpoint: str, has_secret: bool) -> None
     if not endpoint.startswith(("https://", "http://")) or provider == "folder":
         raise InvalidFields({"endpoint": "expected the URL of a service, https://HOST"})
     if provider != "s3" and not has_secret:  # these send tokens, which S3 does not
-        raise InvalidFields({"endpoint": "an endpoint of one's own needs credentials of its own"})
+        raise InvalidFields({"endpoint": _NEEDS_SECRET})
 
 
 def _checked_secret(provider: Provider, secret: BucketSecret | None) -> dict[str, str]:

@@ -13,7 +13,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.principals import User
 from runvitals.server.alerts.automations import InvalidAutomation, automation_of
-from runvitals.server.alerts.routes.automations import checked_definition
+from runvitals.server.alerts.routes.automation_checks import checked_definition
 from runvitals.server.alerts.storage.automations import AutomationRow
 from runvitals.server.alerts.storage.destinations import StoredDestination
 from runvitals.server.doors.wandb.artifact_nodes import page_info, project_of
