@@ -80,6 +80,28 @@ def derived_run_id(name: str, identity: str) -> str:
     return f"{paths.safe_name(name)[:64].lstrip('_.-') or 'run'}-{digest}"
 
 
+def _remove_drafts(runs: str, prefix: str) -> None:
+    """Remove what imports of a run left behind that were killed, and what this process did."""
+    for name in os.listdir(runs) if os.path.isdir(runs) else ():
+        pid = name.removeprefix(prefix)
+        if not name.startswith(prefix) or not pid.isdecimal():
+            continue
+        if int(pid) == os.getpid() or not _is_running(int(pid)):
+            shutil.rmtree(os.path.join(runs, name), ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # elsewhere there is no signal 0
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 class RunDraft:
     """The journal of an imported run, which is written in a hidden folder.
 
@@ -108,7 +130,7 @@ class RunDraft:
         if os.path.exists(self._folder):
             raise FileExistsError(f"run {run.id} already exists ({self._folder})")
         self._draft = os.path.join(paths.runs_dir(directory), f".import-{run.id}-{os.getpid()}")
-        shutil.rmtree(self._draft, ignore_errors=True)
+        _remove_drafts(paths.runs_dir(directory), f".import-{run.id}-")
         self._run = run
         self._interval_s = interval_s
         self._host = paths.safe_name(run.host or "unknown")

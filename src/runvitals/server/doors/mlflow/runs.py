@@ -19,6 +19,7 @@ from runvitals.server.doors.mlflow.metric_history import HistoryPoint
 from runvitals.server.doors.mlflow.params import params_of
 from runvitals.server.doors.mlflow.run_sessions import SECTION, TAGS
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
+from runvitals.server.http.immediate import immediate
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.service_parameters import access_of
 
@@ -244,6 +245,7 @@ def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str
     return tags
 
 
+@immediate
 def runs_of(request: Request) -> Runs:
     """Return the runs of the requester."""
     return Runs(access_of(request), requester_of(request))

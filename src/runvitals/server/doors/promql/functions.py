@@ -80,7 +80,7 @@ CALENDAR: Final[dict[str, Callable[[Floats], Floats]]] = {
 _MAX_LABEL: Final = 1024
 """Characters. Patterns take long with longer texts, and nested calls would multiply them."""
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
+_GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)", re.ASCII)
 
 
 def map_values(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:

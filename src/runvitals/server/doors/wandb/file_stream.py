@@ -18,8 +18,9 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import anyio.to_thread
-from fastapi import HTTPException, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import ENVELOPE_RECORDS

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from runvitals.sdk.run_names import names_of
 from runvitals.server.access.actions import Action
@@ -24,6 +24,7 @@ from runvitals.server.doors.wandb.run_ids import (
     ClientRun,
     find_run,
 )
+from runvitals.server.doors.wandb.run_nodes import iso_time
 from runvitals.server.doors.wandb.run_settings import (
     config_values,
     internal_values,
@@ -245,6 +246,7 @@ def _finish(
         "name": upsert.run.name,
         "displayName": row.name,
         "project": project,
+        "createdAt": iso_time(row.started_ms),
         "sweepName": sweep,
         "historyLineCount": 0,  # a client that resumes the run has asked for it before
     }
