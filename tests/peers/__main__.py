@@ -98,7 +98,7 @@ def _outcome(report: Path) -> Outcome:
 
 
 def compared(outcome: Outcome, gaps: Mapping[str, str]) -> int:
-    """Print an outcome beside the known gaps; returns 1 if something fails that is none, or nothing passed."""
+    """Print an outcome beside the known gaps; returns 1 if anything else fails, or nothing passed."""
     used, unknown = Counter[str](), dict[str, str]()
     for test, problem in outcome.failed.items():
         gap = next((pattern for pattern in gaps if fnmatchcase(test, pattern)), None)
