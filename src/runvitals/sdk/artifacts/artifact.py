@@ -183,7 +183,7 @@ class Artifact:
 
     def _check_ttl_is_open(self) -> None:
         if self._draft is None:
-            raise AttributeError("the version was logged; Client.set_artifact_ttl(name, ttl) sets a ttl now")
+            self.__getattr__("ttl")
 
     # Filling
 
