@@ -249,9 +249,10 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
     from runvitals.server.build import ServerOptions, build_server
     from runvitals.server.clock import Clock
     from runvitals.server.database.secret_box import open_secret_box
-    from runvitals.server.http import serve
+    from runvitals.server.http import allocator, serve
     from runvitals.server.http.logs import configure
 
+    allocator.keep_little()
     folder, _ = store_locations(arguments)
     configure(arguments.log_format)  # before the stores are opened, whose messages would be lost
     with ExitStack() as stack:

@@ -40,7 +40,7 @@ from runvitals.server.alerts.storage.team_secrets import TeamSecretTable
 from runvitals.server.audit.storage.audit import Actor, AuditFilter, AuditTable
 from runvitals.server.audit.storage.audit_webhook import AuditWebhookTable
 from runvitals.server.buckets.storage.buckets import BucketTable
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import Database, StoredTable
 from runvitals.server.database.rights_generation import current_generation
 from runvitals.server.doors.scim.storage.scim import ScimTable
 from runvitals.server.files.storage.storage_places import (
@@ -83,7 +83,7 @@ from runvitals.server.teams.storage.teams import TeamTable
 T = TypeVar("T")
 
 
-class AccountStore:
+class AccountStore(StoredTable):
     """Everything about users and teams. All methods are thread-safe.
 
     Attributes:
@@ -98,7 +98,7 @@ class AccountStore:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.settings = SettingTable(database)
         self.users = UserTable(database, self.settings)
         self.profiles = ProfileTable(database)

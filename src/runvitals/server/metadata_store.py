@@ -12,7 +12,7 @@ from runvitals.server.access.storage.tokens import TokenTable
 from runvitals.server.alerts.storage.alert_store import AlertStore
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.run_lineage import RunLineageTable
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import Database, StoredTable
 from runvitals.server.database.issued_ids import IssuedIds
 from runvitals.server.database.migration import migrate
 from runvitals.server.database.server_link import Message, ServerLink
@@ -59,7 +59,7 @@ RECOVERY_HINT = (
 )
 
 
-class MetadataStore:
+class MetadataStore(StoredTable):
     """Everything about runs except their samples. All methods are thread-safe.
 
     Attributes:
@@ -74,7 +74,7 @@ class MetadataStore:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.metrics = MetricTable(database)
         self.pending_summaries = PendingSummaries(database, self.metrics)
         self.projects = ProjectTable(database)
@@ -94,7 +94,8 @@ class MetadataStore:
         self.registered_models = RegisteredModelTable(database)
         self.registries = RegistryTable(database)
         self.registry_collections = RegistryCollectionTable(database)
-        self.registry_members = RegistryMemberTable(database)
+        self.registry_members = RegistryMemberTable(database, "user")
+        self.registry_teams = RegistryMemberTable(database, "team")
         self.alias_requests = AliasRequestTable(database)
         self.model_versions = ModelVersionTable(database)
         self.logged_models = LoggedModelTable(database)

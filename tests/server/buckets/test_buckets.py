@@ -165,7 +165,7 @@ def test_files_of_a_team_are_in_its_bucket(vision: AccountsServer, s3: ObjectSer
     with opened.file:
         assert opened.file.read() == CONTENT
     # The same content of a team without one is in the store of the server, and neither goes with the other.
-    files.append(other, SHA256, len(CONTENT), 0, CONTENT)
+    files.append(other, SHA256, len(CONTENT), 0, [CONTENT])
     used = vision.ask("olga", "GET", "teams/labs/storage")
     assert (used["objects"], used["bytes"]) == (1, len(CONTENT))
     assert used["bucket"]["prefix"] == f"training/{team_id}/"

@@ -16,8 +16,8 @@ from PIL import Image
 from tests.patience import eventually
 from tests.server.accounts.routes.people import serving_people
 from tests.server.browser import Browser
+from tests.server.pages.accessibility import accessible, looked_at
 from tests.server.pages.test_account_pages import at, signed_in
-from tests.server.pages.test_fleet_pages import accessible, looked_at
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_project_pages import DIGITS, Lab
 from tests.server.pages.test_shared_page import click, shown

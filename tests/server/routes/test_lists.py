@@ -56,6 +56,11 @@ NOT_LISTS = frozenset(
         "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}",
         "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}/files/{path:path}",
         "/api/v1/teams/{team}/registries/{registry}/requests/{number}",
+        "/api/v1/teams/{team}/registries/{registry}/receivers",
+        # Of the organisation only: the lists of teams have the same functions.
+        "/api/v1/teams/{team}/registries/{registry}/automations",
+        "/api/v1/teams/{team}/registries/{registry}/automations/{automation}",
+        "/api/v1/teams/{team}/registries/{registry}/automations/{automation}/history",
         "/api/v1/teams/{team}/settings",
         "/api/v1/teams/{team}/storage",
         "/api/v1/teams/{team}/usage",
@@ -69,6 +74,7 @@ FIXED = {
     "/api/v1/account/passkeys": "keys that a browser makes",
     "/api/v1/entities/{entity}/alert-rules/history": "rules that fired for running trainings",
     "/api/v1/teams/{team}/registries/{registry}/members": "of the organisation; a team's has none",
+    "/api/v1/teams/{team}/registries/{registry}/teams": "of the organisation; a team's has none",
 }
 """Lists that a test cannot make longer; they take the parameters too."""
 HISTORY = "teams/vision/automations/1/history"

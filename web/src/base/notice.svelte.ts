@@ -24,6 +24,15 @@ class Notice {
     this.#undo = null;
   }
 
+  /** Do the work, and say why if it fails. */
+  async attempt(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.fail(reasonOf(error));
+    }
+  }
+
   close(): void {
     this.message = null;
     this.#undo = null;
@@ -32,12 +41,10 @@ class Notice {
   async undo(): Promise<void> {
     const work = this.#undo;
     this.close();
-    try {
+    await this.attempt(async () => {
       await work?.();
       this.undone += 1;
-    } catch (error) {
-      this.fail(reasonOf(error));
-    }
+    });
   }
 }
 

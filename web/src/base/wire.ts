@@ -3,6386 +3,5938 @@
  * Do not make direct changes to the file.
  */
 
-export type paths = Record<string, never>;
-export type webhooks = Record<string, never>;
-export interface components {
-    schemas: {
-        /** @description The server's version, kind and capabilities. */
-        About: {
-            version: string;
-            /**
-             * @description `local`: the journals of this machine, read-only; `server`: a shared server.
-             * @enum {string}
-             */
-            kind: "local" | "server";
-            /**
-             * @description What requests need: nothing, a token, or an account or key.
-             * @enum {string}
-             */
-            auth: "open" | "tokens" | "accounts";
-            /** @description Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
-            capabilities: string[];
-        };
-        /** @description A command to an agent. */
-        AgentCommand: {
-            /**
-             * @description `run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds.
-             * @enum {string}
-             */
-            do: "run" | "stop" | "exit";
-            /** @description The id of the run. */
-            run: string | null;
-            /**
-             * @description Of a run that begins.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            parameters: {
-                [key: string]: Json;
-            };
-            /** @description What the configuration says to start. */
-            program: string | null;
-        };
-        /** @description An agent's report of the runs that it started. */
-        AgentReport: {
-            /** @description The ids of the runs that the agent has. */
-            running: string[];
-            /**
-             * @description The agent wants no more runs.
-             * @default false
-             */
-            ends: boolean;
-        };
-        /** @description A metric over many runs. */
-        Aggregate: {
-            metric: string;
-            t0: number;
-            t1: number;
-            bucket_ms: number | null;
-            groups: components["schemas"]["FleetGroup"][];
-        };
-        /** @description Whether there are mails, by category. */
-        AlertCategories: {
-            tracked_hours: boolean;
-            device_hours: boolean;
-            energy: boolean;
-            storage: boolean;
-            ingest: boolean;
-            charges: boolean;
-        };
-        /** @description A Slack destination of the team, as it is called. */
-        AlertDestination: {
-            id: number;
-            channel: string;
-        };
-        /**
-         * @description The mode of one team, project or run.
-         *
-         *     `name` is `team`, `entity/project` or `entity/project/run`.
-         */
-        AlertExceptionChange: {
-            /** @enum {string} */
-            scope: "team" | "project" | "run";
-            name: string;
-            /** @enum {string} */
-            mode: "off" | "as_above" | "all";
-        };
-        /** @description When mails are to be sent, and to whom. */
-        AlertForm: {
-            percent: number[];
-            amounts: number[];
-            /** @enum {string} */
-            recipients: "admins" | "billing";
-            /** @description Whether there are mails; what is left out is on. */
-            categories?: {
-                [key: string]: boolean;
-            };
-        };
-        /** @description A change of an alias, or of the versions of a collection. */
-        AliasChange: {
-            time_ms: number;
-            /** @description `registry.alias`, `registry.link` or `registry.unlink`. */
-            action: string;
-            actor: string;
-            alias: string | null;
-            /** @description That has the alias since then; null: it was removed. */
-            version: number | null;
-            version_before: number | null;
-        };
-        /** @description A page of the changes of a collection, the newest first. */
-        AliasHistory: {
-            changes: components["schemas"]["AliasChange"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A request with its thread. */
-        AliasRequestDetail: {
-            id: number;
-            collection: string;
-            /** @description Of the version. */
-            number: number;
-            alias: string;
-            /** @enum {string} */
-            state: "open" | "approved" | "declined" | "withdrawn";
-            author: string;
-            created_ms: number;
-            closed_by: string | null;
-            closed_ms: number | null;
-            comments: number;
-            thread: components["schemas"]["RequestComment"][];
-            /** @description `approve`, `decline`, `withdraw`, `comment`. */
-            may: string[];
-        };
-        /** @description A page of requests, the newest first. */
-        AliasRequestsPage: {
-            requests: components["schemas"]["AliasRequest"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The version that is to have an alias. */
-        AliasTarget: {
-            /** @description Its number, `v3`, or an alias that it has. */
-            version: number | string;
-        };
-        /** @description The user's decision about a device. */
-        Answer: {
-            code: string;
-            allow: boolean;
-            /**
-             * @default write
-             * @enum {string}
-             */
-            scope: "ingest" | "read" | "write";
-        };
-        /** @description The services that a team reaches by Apprise. */
-        AppriseDestinationsPage: {
-            apprise_destinations: components["schemas"]["AppriseDestination"][];
-            total: number;
-            next: string | null;
-            /** @description The server has Apprise. */
-            installed: boolean;
-        };
-        /** @description With a built-in role or a custom one; without either, as a member. */
-        Approval: {
-            /** @default member */
-            role: string;
-        };
-        /** @description The versions of an artifact. Content that several of them have counts in each. */
-        ArtifactBytes: {
-            name: string;
-            type: string;
-            versions: number;
-            bytes: number;
-            /** @description Of versions with a time to live. */
-            expiring_bytes: number;
-            /** @description When the first of them is deleted. */
-            expires_ms: number | null;
-            newest_ms: number;
-            /** @description The last day (UTC) on which a file of it was read. */
-            last_read: string | null;
-            /** @description `artifact:delete` if the requester may delete it. */
-            may: string[];
-        };
-        /** @description A page of artifacts of a project. */
-        ArtifactBytesPage: {
-            artifacts: components["schemas"]["ArtifactBytes"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A page of versions, the newest first. */
-        ArtifactsPage: {
-            artifacts: components["schemas"]["Artifact"][];
-            total: number;
-            next: string | null;
-            /** @description Of one artifact: after how long its versions are deleted; null: they are kept. */
-            ttl_s: number | null;
-        };
-        /** @description Which cost centre is to pay, for what and from which day on. */
-        Assignment: {
-            /** @description null: none, so the team or user itself. */
-            cost_centre: string | null;
-            entity: string;
-            /** @description Only this project. */
-            project?: string | null;
-            /** Format: date */
-            valid_from: string;
-        };
-        /** @description A page of events. */
-        AuditPage: {
-            events: components["schemas"]["AuditEvent"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Changes; a field that is left out stays as it is. */
-        AutomationChanges: {
-            /** @default  */
-            name: string;
-            /** @default true */
-            enabled: boolean;
-            /**
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            event: {
-                [key: string]: Json;
-            };
-            /**
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            filter: {
-                [key: string]: Json;
-            };
-            /** @default [] */
-            actions: {
-                [key: string]: Json;
-            }[];
-            /** @default 24 */
-            cooldown_h: number;
-            /** @default  */
-            description: string;
-        };
-        /** @description How often an automation would have acted. */
-        AutomationPreview: {
-            days: number;
-            /** @description None: it is not known. */
-            times: number | null;
-            /** @description The newest 100 times. */
-            times_ms: number[];
-        };
-        /** @description The result of a test of an automation. */
-        AutomationTest: {
-            /** @description How many receivers get a message. */
-            sent: number;
-        };
-        /** @description The automations of a team. */
-        AutomationsPage: {
-            automations: components["schemas"]["Automation"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A page of features. */
-        BetaFeaturesPage: {
-            features: components["schemas"]["BetaFeature"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description This month's use and limits of everyone. */
-        Billing: {
-            month: string;
-            currency: string;
-            /** @description Where users get help; "": nowhere. */
-            support_contact: string;
-            /** @description Something is charged, and nobody has said yet who pays. */
-            asks_for_payment_data: boolean;
-            uses: components["schemas"]["Use"][];
-        };
-        /** @description A user with a role in billing. */
-        BillingAdministrator: {
-            name: string;
-            display_name: string;
-            /** @enum {string} */
-            org_role: "member" | "admin";
-            /** @enum {string} */
-            billing_role: "viewer" | "admin";
-            state: string;
-        };
-        /** @description A page of billing administrators and viewers, by name. */
-        BillingAdministratorsPage: {
-            administrators: components["schemas"]["BillingAdministrator"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Where a bucket is, and whether it works. */
-        BucketPlace: {
-            /** @enum {string} */
-            provider: "s3" | "gcs" | "azure" | "folder";
-            bucket: string;
-            prefix: string;
-            endpoint: string;
-            region: string;
-            kms_key: string;
-            /** @description Whether clients read it at signed addresses, if it has such. */
-            direct: boolean;
-            /** @description Of the last check. */
-            steps: components["schemas"]["BucketStep"][];
-            checked_ms: number | null;
-            /** @description Since when it cannot be used; null: it can. */
-            away_ms: number | null;
-            away_reason: string | null;
-        };
-        /** @description Credentials; each provider has its own. They are encrypted, and never shown again. */
-        BucketSecret: {
-            /**
-             * @description Of S3, with `secret_access_key`.
-             * @default
-             */
-            access_key_id: string;
-            /** @default  */
-            secret_access_key: string;
-            /**
-             * @description Of Google Cloud: the key file of a service account.
-             * @default
-             */
-            service_account: string;
-            /**
-             * @description Of Azure: this, `client_secret` or `sas_token`.
-             * @default
-             */
-            account_key: string;
-            /** @default  */
-            client_secret: string;
-            /** @default  */
-            sas_token: string;
-        };
-        /** @description A step of a check of a bucket. */
-        BucketStep: {
-            /** @enum {string} */
-            step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
-            /**
-             * @description `missing`: files go through the server, because signed addresses cannot be used.
-             * @enum {string}
-             */
-            state: "ok" | "failed" | "missing";
-            error: string | null;
-            milliseconds: number;
-        };
-        /** @description A page of buckets. */
-        BucketsPage: {
-            buckets: components["schemas"]["Bucket"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A change of many runs. */
-        BulkChange: {
-            runs: components["schemas"]["NamedRun"][];
-            /** @enum {string} */
-            do: "update" | "delete" | "restore" | "stop";
-            /** @description For `update`. */
-            changes?: components["schemas"]["BulkRunChanges"] | null;
-        };
-        /** @description Changes of many runs. */
-        BulkRunChanges: {
-            name?: string | null;
-            notes?: string | null;
-            tags?: string[] | null;
-            group?: string | null;
-            job_type?: string | null;
-            project?: string | null;
-            /** @description For everyone who sees the run. */
-            starred?: boolean | null;
-            /** @description On a server with accounts: a member of the run's team. */
-            author?: string | null;
-            /** @default [] */
-            add_tags: string[];
-            /** @default [] */
-            remove_tags: string[];
-        };
-        /** @description Bytes of what is stored, by kind. */
-        BytesByKind: {
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            artifacts: number;
-            reports: number;
-        };
-        /** @description Why a statement is cancelled. */
-        Cancellation: {
-            reason: string;
-        };
-        /** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
-        ChangedBucket: {
-            /** @description New credentials; null: those of the server's environment, or its role. */
-            secret?: components["schemas"]["BucketSecret"] | null;
-            /** @description As of a new bucket; null: unchanged. */
-            direct?: boolean | null;
-        };
-        /** @description Runs with the same values. */
-        ChartGroup: {
-            /** @description By the names in `by`; None where the runs have no value. */
-            values: {
-                [key: string]: string | number | null;
-            };
-            /** @description How many runs are in it. */
-            runs: number;
-        };
-        /** @description By which channels an event is notified. `min_level`: only events of this level or a higher one. */
-        Choice: {
-            /** @default false */
-            email: boolean;
-            /** @default false */
-            slack: boolean;
-            /**
-             * @default info
-             * @enum {string}
-             */
-            min_level: "info" | "warning" | "error";
-        };
-        /** @description The switches by event. */
-        ChosenEvents: {
-            finished: components["schemas"]["EventChoice"];
-            crashed: components["schemas"]["EventChoice"];
-            custom: components["schemas"]["EventChoice"];
-            findings: components["schemas"]["EventChoice"];
-        };
-        /** @description A code of an authenticator app. */
-        Code: {
-            code: string;
-        };
-        /** @description Fields that are left out do not change. */
-        CollectionChanges: {
-            name?: string | null;
-            description?: string | null;
-            tags?: string[] | null;
-        };
-        /** @description A page of collections, by name. */
-        CollectionsPage: {
-            collections: components["schemas"]["Collection"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The new text of a comment. */
-        CommentChanges: {
-            /** @description Markdown. */
-            text: string;
-        };
-        /** @description What the requester may do with a comment. */
-        CommentRights: {
-            update: boolean;
-            delete: boolean;
-            resolve: boolean;
-        };
-        /** @description Fields of runs. */
-        ComparedFields: {
-            /** @description The newest 1,000 that match, the newest first. */
-            runs: components["schemas"]["RunWithFields"][];
-            /** @description Whether there may be older ones, which are left out. */
-            more: boolean;
-            /** @description The metric by which the runs are judged. */
-            goal: components["schemas"]["GoalMetric"] | null;
-            fields: components["schemas"]["FieldColumn"][];
-        };
-        /** @description Some runs side by side. */
-        ComparedRuns: {
-            /** @description In the requested order. */
-            runs: components["schemas"]["RunRow"][];
-            /** @description Requested ids of runs that do not exist or may not be read. */
-            missing: string[];
-            facts: components["schemas"]["FactRow"][];
-            /** @description Facts that are not listed, because there are too many. */
-            left_out: number;
-            statistics: components["schemas"]["StatisticRow"][];
-            /** @description The metric by which the runs are judged. */
-            goal: components["schemas"]["GoalMetric"] | null;
-        };
-        /** @description A password or passkey that proves who makes the request. */
-        Confirmation: {
-            password?: string | null;
-            /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-            passkey?: {
-                [key: string]: Json;
-            } | null;
-        };
-        /** @description Where the user confirms who they are, and where the page goes then. */
-        ConfirmationStart: {
-            provider: string;
-            /** @default / */
-            next: string;
-        };
-        /** @description How a user can confirm who they are. */
-        ConfirmationWays: {
-            password: boolean;
-            /** @description What a browser needs to ask for one. */
-            passkey: {
-                [key: string]: Json;
-            } | null;
-            providers: components["schemas"]["NamedProvider"][];
-        };
-        /** @description Until when the confirmation counts. */
-        ConfirmedUntil: {
-            until_ms: number;
-        };
-        /** @description The newest output of a run. */
-        ConsoleAnswer: {
-            /** @description Older output is only in the journal. */
-            cut: boolean;
-            /** @description There is newer output, where that around a time was requested. */
-            more: boolean;
-            pieces: components["schemas"]["PrintedPiece"][];
-        };
-        /** @description Lines that match, the newest first. */
-        ConsoleMatchesAnswer: {
-            matches: components["schemas"]["ConsoleMatch"][];
-            total: number;
-            /** @description The `after` of the next page; None on the last. */
-            next: string | null;
-            /** @description Characters. */
-            searched: number;
-            /** @description False if a search takes too long, or has too much to read. */
-            complete: boolean;
-        };
-        /** @description A page of assignments of cost centres. */
-        CostCentreAssignmentsPage: {
-            assignments: components["schemas"]["CostCentreAssignment"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Changes of a cost centre; what is left out does not change. */
-        CostCentreChange: {
-            /** @default  */
-            code: string;
-            /** @default  */
-            name: string;
-            /** @default  */
-            address: string;
-            /** @default  */
-            contact: string;
-            /** @default  */
-            purchase_order: string;
-        };
-        /** @description A page of cost centres, by code. */
-        CostCentresPage: {
-            cost_centres: components["schemas"]["CostCentre"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description With its first key; an external one has none. */
-        CreatedServiceAccount: {
-            name: string;
-            /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
-            kind: string;
-            /** @description None: of the organisation. */
-            team: string | null;
-            /** @description Where its runs go that name no team. */
-            default_team: string | null;
-            reads_only: boolean;
-            created_ms: number;
-            disabled_ms: number | null;
-            /** @description How many it has that are not revoked. */
-            keys: number;
-            /** @description When one of its keys was used. */
-            last_used_ms: number | null;
-            key?: components["schemas"]["ShownKey"] | null;
-        };
-        /** @description How a metric is shown, as `define_metric` chose it. None: not chosen. */
-        DefinedMetric: {
-            summary?: ("last" | "min" | "max" | "mean" | "none") | null;
-            /** @description The logged metric that is the x-axis of its charts. */
-            x?: string | null;
-            /** @description Whether it has no chart unless somebody asks for it. */
-            hidden?: boolean | null;
-            /** @description Which values are better. */
-            goal?: ("minimize" | "maximize") | null;
-        };
-        /** @description The teams that the deletion of a user left without an administrator. */
-        DeletedMember: {
-            teams_without_administrator: string[];
-        };
-        /** @description How many people had the role. */
-        DeletedRole: {
-            people: number;
-        };
-        /** @description A team in the trash, and when it is removed for good. */
-        DeletedTeam: {
-            team: string;
-            deleted_ms: number;
-            purged_ms: number;
-        };
-        /** @description How much of each kind a deletion removes, and the teams that the user leaves. */
-        DeletedThings: {
-            projects: number;
-            runs: number;
-            api_keys: number;
-            teams: string[];
-        };
-        /** @description The confirmation that an account is to be deleted, and when. */
-        Deletion: {
-            /** @description The user name, typed again. */
-            confirm: string;
-            /**
-             * @description The account works until then, and can be kept.
-             * @default 0
-             */
-            wait_days: number;
-        };
-        /** @description The things that a deletion of an account removes, and those that stay. */
-        DeletionEffects: {
-            delete_after_ms: number | null;
-            goes: components["schemas"]["DeletedThings"];
-            stays: components["schemas"]["KeptThings"];
-        };
-        /** @description When an account will be deleted. */
-        DeletionTime: {
-            delete_after_ms: number;
-        };
-        /** @description The codes of a login that begins. */
-        DeviceCodes: {
-            /** @description The secret with which the device asks for its key. */
-            device_code: string;
-            /** @description What the user confirms in the browser. */
-            user_code: string;
-            /** @description Of the page where the user does so. */
-            path: string;
-            expires_ms: number;
-            /** @description How long to wait between two requests for the key. */
-            interval_s: number;
-        };
-        /** @description The device that wants a key. */
-        DeviceName: {
-            /** @description Of the machine; the key gets it. */
-            name: string;
-        };
-        /** @description The secret with which a device asks for its key. */
-        DeviceSecret: {
-            device_code: string;
-        };
-        /** @description The user has not decided yet. */
-        DeviceWaits: {
-            /** @constant */
-            state: "waiting";
-        };
-        /** @description The values of a series inside or outside a time range. */
-        DifferencePart: {
-            /** @description Number of compared values: samples, or means of buckets. */
-            n: number;
-            median: number;
-            /** @description Median absolute deviation. */
-            mad: number;
-            /** @description The value that is farthest from the median outside. */
-            farthest: number;
-        };
-        /** @description How much metrics differ between a time range and the time around it: probable causes first. */
-        Differences: {
-            run: string;
-            t0: number;
-            t1: number;
-            around_t0: number;
-            around_t1: number;
-            /** @description How `score` is computed. */
-            statistic: string;
-            /** @description Series with enough values inside and outside. */
-            compared: number;
-            /** @description Series with too few values. */
-            left_out: number;
-            differences: components["schemas"]["Difference"][];
-            /** @description Parts of these series that could not be read. */
-            problems: string[];
-        };
-        /** @description A completed change of a run. */
-        Done: {
-            run: string;
-            /** @enum {string} */
-            done: "stop" | "delete" | "restore" | "edit";
-        };
-        /** @description A rule that is not stored, and over how many past days it is evaluated. */
-        DryRunRequest: {
-            rule: {
-                [key: string]: Json;
-            };
-            /** @default 7 */
-            days: number;
-        };
-        /** @description Where the copy of a report is created, and what it is called. */
-        DuplicatedReport: {
-            /** @description Left out, with `project`: where the report is. */
-            entity?: string | null;
-            project?: string | null;
-            title?: string | null;
-        };
-        /** @description A change of an address. */
-        EmailChanges: {
-            primary: boolean;
-        };
-        /** @description A page of addresses. */
-        EmailsPage: {
-            emails: components["schemas"]["Email"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description How many sessions were ended. */
-        EndedSessions: {
-            ended: number;
-        };
-        /** @description The bytes that a team or user stores, by kind and together. */
-        EntityBytes: {
-            /** @description None: runs of nobody. */
-            entity: string | null;
-            projects: number;
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            artifacts: number;
-            reports: number;
-            bytes: number;
-        };
-        /** @description A page of teams and users, the largest first. */
-        EntityBytesPage: {
-            /** @description At the beginning of which day; None: nothing was measured yet. */
-            day: string | null;
-            entities: components["schemas"]["EntityBytes"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody. */
-        EntityProjectChanges: {
-            name?: string | null;
-            description?: string | null;
-            /** @description Markdown. */
-            overview?: string | null;
-            visibility?: components["schemas"]["Visibility"] | null;
-            owner?: string | null;
-        };
-        /** @description A page of the files of a version, by path. */
-        EntriesPage: {
-            files: components["schemas"]["Entry"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Why a request failed. */
-        ErrorAnswer: {
-            /** @description What is wrong, where, and what is allowed. */
-            error: string;
-        };
-        /** @description Switches by event; what is left out does not change. */
-        EventChoices: {
-            finished?: components["schemas"]["Choice"] | null;
-            crashed?: components["schemas"]["Choice"] | null;
-            custom?: components["schemas"]["Choice"] | null;
-            findings?: components["schemas"]["Choice"] | null;
-        };
-        /** @description What the time to live of artifacts will take. */
-        ExpirySummary: {
-            versions: number;
-            /** @description Content that several versions have counts in each. */
-            bytes: number;
-            /** @description When the first of them is deleted. */
-            first_ms: number | null;
-        };
-        /** @description The device's key, and whose it is. */
-        FetchedKey: {
-            /** @description The shown part of the key. */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            scope: "ingest" | "read" | "write" | "full";
-            /** @description Those that it works in; empty: all. */
-            teams: string[];
-            created_ms: number;
-            expires_ms: number | null;
-            last_used_ms: number | null;
-            revoked_ms: number | null;
-            key: string;
-            user: string;
-        };
-        /** @description A field of each run. */
-        FieldColumn: {
-            name: string;
-            /** @description In the order of `runs`; None: a run has none. */
-            values: (number | string | null)[];
-            /** @description In how many runs it is NaN or infinite, which is None here. */
-            not_finite: number;
-        };
-        /** @description Whether a filter can be read. */
-        FilterCheck: {
-            /** @description What is wrong with it; None if it is valid. */
-            error: string | null;
-        };
-        /** @description A message about a firing to one receiver. */
-        FiringNotification: {
-            id: number;
-            /** @description By what it is sent. */
-            channel: string;
-            /** @description Its name; empty if it was deleted. */
-            receiver: string;
-            /** @enum {string} */
-            state: "pending" | "finished" | "failed" | "dropped";
-            tries: number;
-            status: number | null;
-            /** @description What the receiver answered, for those who may change rules. */
-            answer: string | null;
-            error: string | null;
-            ended_ms: number | null;
-        };
-        /** @description The history of the rules of a team or user. */
-        FiringsPage: {
-            firings: components["schemas"]["Firing"][];
-            total: number;
-            next: string | null;
-            may: string[];
-        };
-        /** @description The buckets of a group that have values. Infinite values are null. */
-        FleetGroup: {
-            /** @description A project, host, state, run id, entity or author; None for all runs. */
-            group: string | null;
-            /** @description Starts of the buckets, ms UTC. */
-            t: number[];
-            n: number[];
-            min: (number | null)[];
-            max: (number | null)[];
-            mean: (number | null)[];
-        };
-        /** @description A page of the hosts. */
-        FleetPage: {
-            hosts: components["schemas"]["FleetHost"][];
-            /** @description Hosts that match, on all pages. */
-            total: number;
-            next: string | null;
-            totals: components["schemas"]["FleetTotals"];
-        };
-        /** @description Of all hosts that match, on all pages. */
-        FleetTotals: {
-            running: number;
-            lost: number;
-            ended: number;
-            /** @description Of hosts on which a run is running. */
-            devices: number;
-            /** @description Mean of these devices, %. */
-            use: number | null;
-            /** @description Sum of these devices, W; None: none reports it. */
-            power: number | null;
-            /** @description Devices. */
-            idle: number;
-            throttled: number;
-            hot: number;
-        };
-        /** @description A panel after it was frozen or thawed. */
-        FrozenPanel: {
-            /** @description Of the working copy, which says so. */
-            revision: number;
-            /** @description None: it shows the values of today. */
-            frozen_ms: number | null;
-        };
-        /** @description The metric by which runs are judged. */
-        GoalMetric: {
-            /** @description Its column is `summary.<name>`. */
-            name: string;
-            /** @description None: not known. */
-            goal: ("minimize" | "maximize") | null;
-        };
-        /** @description One metric of a group. A run counts in every bucket from its first to its last value. */
-        GroupMeans: {
-            /** @description Its place in `groups`. */
-            group: number;
-            /** @description How many runs of the group have the metric. */
-            runs: number;
-            /** @description Where the buckets begin. */
-            x: number[];
-            /** @description The mean of the runs, whose values are means of a bucket. */
-            y: number[];
-            /** @description The lowest of the runs. */
-            min: number[];
-            /** @description The highest of the runs. */
-            max: number[];
-            /** @description How many runs there are at this place. */
-            n: number[];
-        };
-        /** @description The lines of one key. */
-        GroupedKey: {
-            key: string;
-            /** @description Width of the buckets, which begin at multiples of it. */
-            width: number;
-            lines: components["schemas"]["GroupMeans"][];
-        };
-        /** @description Means of groups of runs on one axis. */
-        GroupedOverlay: {
-            x: string;
-            /** @description The largest first, at most 50. */
-            groups: components["schemas"]["ChartGroup"][];
-            left_out_groups: number;
-            /** @description How many runs the lines are of. */
-            runs: number;
-            /** @description How many of them are running. */
-            running: number;
-            /** @description Runs that match too but are older than the newest 2,000. */
-            older_runs: number;
-            /** @description Runs that were not read for lack of time: the same request again reads on. */
-            unread_runs: number;
-            keys: components["schemas"]["GroupedKey"][];
-            /** @description Parts of these series that could not be read. */
-            problems: string[];
-        };
-        /** @description A page of guest links. */
-        GuestLinksPage: {
-            links: components["schemas"]["GuestLink"][];
-            total: number;
-            next: string | null;
-        };
-        HTTPValidationError: {
-            detail?: components["schemas"]["ValidationError"][];
-        };
-        /** @description How a run is going, in a few numbers. */
-        Headline: {
-            run: string;
-            /** @description Whether the program logged any numbers. */
-            logged: boolean;
-            goal: components["schemas"]["HeadlineGoal"] | null;
-            progress: components["schemas"]["HeadlineProgress"] | null;
-            throughput: components["schemas"]["HeadlineThroughput"] | null;
-            devices: components["schemas"]["HeadlineDevices"] | null;
-            problems: string[];
-        };
-        /** @description The use of the accelerators, over the whole run. */
-        HeadlineDevices: {
-            kind: string;
-            count: number;
-            /** @description Percent. */
-            mean: number;
-            /** @description Percent of the time of all devices with less than 5% use. */
-            idle: number;
-        };
-        /** @description The metric by which the run is judged. */
-        HeadlineGoal: {
-            name: string;
-            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
-            goal: ("minimize" | "maximize") | null;
-            last: number;
-            best: number | null;
-            best_step: number | null;
-            /** @description Some of its values, in the order of time. */
-            line: number[];
-        };
-        /** @description How far the run is. */
-        HeadlineProgress: {
-            /** @enum {string} */
-            unit: "step" | "epoch";
-            value: number;
-            /** @description As the configuration says, such as `max_steps` or `epochs`. */
-            total: number | null;
-            step: number;
-            /** @description Lately, if the run is running; else in all. */
-            steps_per_second: number | null;
-            /** @description Milliseconds that are left, while it is running. */
-            eta_ms: number | null;
-        };
-        /** @description A logged metric of what is processed in a second. */
-        HeadlineThroughput: {
-            name: string;
-            last: number;
-            median: number;
-        };
-        /** @description A host and the runs that were on it. */
-        HostDetail: {
-            /** @description As it is now; None without a record for 7 days. */
-            host: components["schemas"]["FleetHost"] | null;
-            name: string;
-            t0: number;
-            t1: number;
-            /** @description The newest first. */
-            runs: components["schemas"]["HostRun"][];
-            next: string | null;
-        };
-        /** @description A series of a host in buckets. */
-        HostLine: {
-            key: string;
-            /** @description Starts of the buckets that have values, ms UTC. */
-            t: number[];
-            /** @description The statistic that the metric defines (`merge`). */
-            value: (number | null)[];
-            min: (number | null)[];
-            max: (number | null)[];
-        };
-        /** @description Series of a host, over all runs that recorded them. */
-        HostSeries: {
-            t0: number;
-            t1: number;
-            bucket_ms: number;
-            /** @description Runs that were not read: only the newest are. */
-            left_out: number;
-            series: components["schemas"]["HostLine"][];
-        };
-        /** @description The state of a run on one host. */
-        HostState: {
-            name: string;
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            exit_code: number | null;
-            signal: number | null;
-            out_of_memory: boolean | null;
-            started_ms: number;
-            last_ms: number;
-            interval_s: number | null;
-            /** @description How often a monitor was started; more than 1 means that it was restarted. */
-            monitors: number;
-        };
-        /** @description Who uses a server that has no accounts. */
-        IdentifiedOperator: {
-            /** @constant */
-            kind: "operator";
-            name: string;
-        };
-        /** @description A service account. `key`: the shown part of its key. */
-        IdentifiedServiceAccount: {
-            /** @constant */
-            kind: "service_account";
-            name: string;
-            key: string | null;
-        };
-        /** @description An account, with what is known of the session or of the key that the request came with. */
-        IdentifiedUser: {
-            /** @constant */
-            kind: "user";
-            name: string;
-            display_name: string;
-            /** @description The digest of the picture. */
-            picture: string | null;
-            /** @enum {string} */
-            state: "active" | "unverified" | "suspended" | "deleted";
-            /** @description The primary address. */
-            email: string | null;
-            /** @enum {string} */
-            org_role: "member" | "admin";
-            /** @enum {string} */
-            access: "full" | "viewer" | "none";
-            /** @enum {string} */
-            billing_role: "none" | "viewer" | "admin";
-            teams: components["schemas"]["OwnTeam"][];
-            /** @description Where runs go that name no entity; empty: nowhere. */
-            default_entity: string;
-            time_zone: string;
-            locale: string;
-            /** @enum {string} */
-            theme: "" | "system" | "light" | "dark";
-            /** @description The path that the user sees first. */
-            landing_page: string;
-            second_factor: boolean;
-            /** @description Whether there is one. */
-            password: boolean;
-            /** @description An administrator has set the password: nothing else may be done before it is changed. */
-            must_change_password: boolean;
-            /** @description When it will be deleted, if that was requested. */
-            delete_after_ms: number | null;
-            /** @description Actions in the organisation, such as `team:create`. */
-            may: string[];
-            /** @enum {string} */
-            api_key_creation: "members" | "admins";
-            /** @description Whether users have projects in a space of their own. */
-            personal_entities: boolean;
-            /** @description Until when the password counts as confirmed. */
-            sudo_until_ms?: number | null;
-            /** @description The shown part of the key. */
-            key?: string | null;
-        };
-        /** @description What is new for a user, the newest first: at most 50 of the last 30 days. */
-        InboxPage: {
-            notifications: components["schemas"]["InboxItem"][];
-            total: number;
-            next: string | null;
-            /** @description On all pages. */
-            unread: number;
-            /** @description Up to when the user has seen them. */
-            seen_ms: number;
-        };
-        /** @description An invitation to a team or to the organisation. */
-        Invitation: {
-            id: number;
-            /** @description None: to the organisation only. */
-            team: string | null;
-            team_display_name: string | null;
-            /** @description Where it was sent. None also if the requester may not see it. */
-            address: string | null;
-            /** @description Who was invited by name. */
-            user: string | null;
-            /** @description The built-in role, or the base of the custom one. */
-            role: string;
-            custom_role: string | null;
-            org_role: string;
-            invited_by: string | null;
-            /** @enum {string} */
-            state: "pending" | "accepted" | "declined" | "revoked" | "expired";
-            created_ms: number;
-            sent_ms: number;
-            expires_ms: number;
-            ended_ms: number | null;
-        };
-        /** @description The result of an invitation. */
-        InvitationResult: {
-            who: string;
-            /** @enum {string} */
-            state: "invited" | "already_member" | "already_invited" | "refused";
-            id?: number | null;
-            expires_ms?: number | null;
-            reason?: string | null;
-            /** @description Where the server sends no mail: the link to pass on. */
-            url?: string | null;
-        };
-        /** @description The result of each invitation. */
-        InvitationResults: {
-            results: components["schemas"]["InvitationResult"][];
-        };
-        /** @description A page of invitations. */
-        InvitationsPage: {
-            invitations: components["schemas"]["Invitation"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Changes; a field that is left out stays as it is. */
-        IssuerChanges: {
-            name?: string | null;
-            audience?: string | null;
-            enabled?: boolean | null;
-            /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
-            keys?: string | null;
-        };
-        /** @description Whose tokens act as which service account. */
-        IssuerSubject: {
-            /** @description As the issuer's tokens have it; `*` stands for any characters, not at the beginning. */
-            subject: string;
-            service_account: string;
-            /** @description Of the service account; null: none. */
-            team?: string | null;
-        };
-        /** @description A page of issuers. */
-        IssuersPage: {
-            issuers: components["schemas"]["Issuer"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A request to join a team. */
-        JoinMessage: {
-            /**
-             * @description For the administrators of the team.
-             * @default
-             */
-            message: string;
-        };
-        /** @description A request to join a team. */
-        JoinRequest: {
-            id: number;
-            team: string;
-            team_display_name: string;
-            user: string;
-            user_display_name: string;
-            message: string;
-            /** @enum {string} */
-            state: "pending" | "approved" | "rejected" | "withdrawn";
-            created_ms: number;
-            ended_ms: number | null;
-        };
-        /** @description A page of requests to join. */
-        JoinRequestsPage: {
-            join_requests: components["schemas"]["JoinRequest"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A team that is recommended to people with the requester's mail domain. */
-        JoinableTeam: {
-            name: string;
-            display_name: string;
-            description: string;
-            members: number;
-            /**
-             * @description `auto`: at once, without asking its administrators.
-             * @enum {string}
-             */
-            join: "ask" | "auto";
-        };
-        /** @description A page of teams. */
-        JoinableTeamsPage: {
-            teams: components["schemas"]["JoinableTeam"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The requester is a member of the team now, without a request. */
-        Joined: {
-            team: string;
-            team_display_name: string;
-            /** @constant */
-            state: "approved";
-        };
-        /** @description How many a deletion leaves. `runs`: those in teams. */
-        KeptThings: {
-            runs: number;
-        };
-        /** @description A new name for a key. */
-        KeyChanges: {
-            name: string;
-        };
-        /** @description A page of keys. */
-        KeysPage: {
-            api_keys: components["schemas"]["Key"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A category's included units and limit to set in a plan. */
-        LimitForm: {
-            /** @enum {string} */
-            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-            /** @default 0 */
-            included: number;
-            limit?: number | null;
-            /** @default false */
-            refuse_new_runs: boolean;
-        };
-        /** @description The artifact that was linked. */
-        LinkSource: {
-            entity: string | null;
-            project: string;
-            name: string;
-            version: number;
-        };
-        /** @description Where a login is linked, and where the page goes then. */
-        LinkStart: {
-            provider: string;
-            /** @default /-/settings/emails */
-            next: string;
-        };
-        /** @description A login at a provider that is linked to the account. */
-        LinkedLogin: {
-            id: number;
-            provider: string;
-            label: string;
-            address: string | null;
-            created_ms: number;
-            last_used_ms: number | null;
-        };
-        /** @description Fields that are left out do not change. */
-        LinkedVersionChanges: {
-            description?: string | null;
-            /** @default [] */
-            add_tags: string[];
-            /** @default [] */
-            remove_tags: string[];
-            /**
-             * Properties
-             * @description Null removes one.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            properties: {
-                [key: string]: string | null;
-            };
-        };
-        /** @description A version with what its page shows. */
-        LinkedVersionDetail: {
-            collection: string;
-            version: number;
-            aliases: string[];
-            tags: string[];
-            /**
-             * Properties
-             * @description The tags of MLflow's clients that have a value.
-             */
-            properties: {
-                [key: string]: string;
-            };
-            /** @description As MLflow's clients set it. */
-            stage: string;
-            description: string;
-            /** @description Who linked it; empty if that is not known. */
-            author: string;
-            /** @description When it was linked. */
-            created_ms: number;
-            downloads: number;
-            digest: string;
-            bytes: number;
-            files: number;
-            metadata: {
-                [key: string]: Json;
-            };
-            /** @description The run that logged it, if the requester may read it. */
-            run: string | null;
-            run_entity: string | null;
-            run_project: string | null;
-            /** @description Null: it is in this registry only, or the requester may not read the project. */
-            source: components["schemas"]["LinkSource"] | null;
-            /** @description Those of the run that were asked for. */
-            fields: {
-                [key: string]: string | number;
-            };
-            description_html: string;
-            /** @description Its model card, from README.md among its files; empty: it has none. */
-            card_html: string;
-            /** @description The runs that used it, as far as the requester may read them. */
-            used_by: components["schemas"]["VersionUser"][];
-            /** @description As MLflow's clients name the collection. */
-            mlflow_name: string;
-        };
-        /** @description A page of versions, the newest first. */
-        LinkedVersionsPage: {
-            versions: components["schemas"]["LinkedVersion"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A page of projects, by name. */
-        ListedProjectsPage: {
-            projects: components["schemas"]["ListedProject"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A report in a list. */
-        ListedReport: {
-            id: number;
-            /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
-            slug: string;
-            entity: string;
-            project: string;
-            /** @description None: the author's account was deleted. */
-            author: string | null;
-            service_account: string | null;
-            title: string;
-            description: string;
-            /** @enum {string} */
-            state: "draft" | "published";
-            /** @description Of the working copy. */
-            revision: number;
-            published_revision: number | null;
-            published_ms: number | null;
-            created_ms: number;
-            changed_ms: number;
-            deleted_ms: number | null;
-            unpublished_changes: boolean;
-            starred: boolean;
-            followed: boolean;
-        };
-        /** @description A rule and its state, over the series that the requester may read. */
-        ListedRule: {
-            id: number;
-            name: string;
-            /** @description As in a file of rules. */
-            rule: {
-                [key: string]: Json;
-            };
-            enabled: boolean;
-            /** @description None: not muted. */
-            muted_until_ms: number | null;
-            created_ms: number;
-            changed_ms: number;
-            /**
-             * @description `pending`: its condition holds for a series, but not for long enough yet.
-             * @enum {string}
-             */
-            state: "off" | "ok" | "pending" | "firing";
-            /** @description For how many series it fires. */
-            firing: number;
-            /** @description For how many its condition holds, but not for long enough yet. */
-            pending: number;
-        };
-        /** @description Logged values of a run, in groups of the same steps. */
-        Logged: {
-            run: string;
-            cursor: string;
-            groups: components["schemas"]["LoggedGroup"][];
-            /** @description What is not a number, by step; the newest if there are more than `max_points`. */
-            others: components["schemas"]["LoggedOther"][];
-            /** @description Empty if `resolution` is `raw`. */
-            resumes: components["schemas"]["Resume"][];
-            /** @description Those of `keys` under which nothing was logged. */
-            unmatched: string[];
-            /** @description Parts that could not be read. */
-            problems: string[];
-        };
-        /** @description Values that one process logged under several names at the same steps. */
-        LoggedGroup: {
-            host: string;
-            rank: number | null;
-            /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
-            replaced: boolean;
-            step: number[];
-            /** @description ms UTC; of a bucket of steps, the time of its newest call. */
-            t: (number | null)[];
-            n: number[] | null;
-            series: {
-                [key: string]: (number | null)[];
-            };
-            min: {
-                [key: string]: (number | null)[];
-            } | null;
-            max: {
-                [key: string]: (number | null)[];
-            } | null;
-        };
-        /** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
-        LoggedOther: {
-            host: string;
-            rank: number | null;
-            key: string;
-            step: number;
-            time_ms: number;
-            value: Json;
-        };
-        /** @description A name or an address, and what proves whose it is. */
-        Login: {
-            name?: string | null;
-            email?: string | null;
-            password: string;
-            /** @description Of the second factor, or a recovery code. */
-            code?: string | null;
-            /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-            passkey?: {
-                [key: string]: Json;
-            } | null;
-            /**
-             * @description Where the page goes then; a path of this server.
-             * @default /
-             */
-            next: string;
-        };
-        /** @description A page of logins. */
-        LoginsPage: {
-            logins: components["schemas"]["LinkedLogin"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Teams and users, or projects, that lost device-hours, the most first. */
-        LosingPlacesPage: {
-            places: components["schemas"]["LosingPlace"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
-        LosingRunsPage: {
-            runs: components["schemas"]["LosingRun"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The mail server took the mail. */
-        MailSent: {
-            /** @constant */
-            done: "sent";
-        };
-        /** @description The mail server and the sender. */
-        MailServer: {
-            host: string;
-            port: number;
-            /** @enum {string} */
-            encryption: "starttls" | "tls" | "none";
-            /** @default  */
-            user: string;
-            /** @description Left out: the present one stays, for the same server and user. */
-            password?: string | null;
-            /** @description The address that mails come from. */
-            mail_from: string;
-            /** @description The address of this server, for links. */
-            url?: string | null;
-        };
-        /** @description How mail is sent, without the password. */
-        MailServerState: {
-            configured: boolean;
-            host: string;
-            port: number | null;
-            /** @enum {string} */
-            encryption: "starttls" | "tls" | "none";
-            user: string;
-            has_password: boolean;
-            mail_from: string;
-            url: string;
-            editable: boolean;
-            enforced_by: string | null;
-            mail_from_enforced_by: string | null;
-            /** @description Why mail cannot be sent at the moment. */
-            problem: string | null;
-        };
-        /** @description Where a mail is sent, to try the mail server. */
-        MailTest: {
-            address: string;
-        };
-        /** @description Collections with some words, the newest first. */
-        MatchingCollections: {
-            collections: components["schemas"]["MatchingCollection"][];
-        };
-        /** @description The bytes that a project stores, and how old and how used it is. */
-        MeasuredProject: {
-            project: string;
-            runs: number;
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            artifacts: number;
-            reports: number;
-            /** @description Of runs and reports in the trash, which the others include. */
-            trash: number;
-            bytes: number;
-            /** @description When its first run or artifact was made. */
-            started_ms: number | null;
-            /** @description The newest sample or artifact. */
-            last_ms: number | null;
-            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
-            last_read: string | null;
-            /** @description When it leaves the trash for good; None: it is not there. */
-            purged_ms: number | null;
-            /** @description `project:delete` if the requester may delete it. */
-            may: string[];
-        };
-        /** @description A page of keys. */
-        MediaKeysPage: {
-            media: components["schemas"]["MediaKey"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A page of logged media. */
-        MediaRecordsPage: {
-            records: components["schemas"]["MediaRecord"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The steps at which a run logged media. */
-        MediaSteps: {
-            steps: number[];
-        };
-        /** @description Another role for a member. */
-        MemberChange: {
-            /** @description null: the role in the team. */
-            role: ("viewer" | "member" | "admin") | null;
-        };
-        /** @description Fields that are left out do not change. */
-        MemberChanges: {
-            org_role?: ("member" | "admin") | null;
-            access?: ("full" | "viewer" | "none") | null;
-            billing_role?: ("none" | "viewer" | "admin") | null;
-            state?: ("active" | "suspended") | null;
-        };
-        /** @description A page of members, and what the requester may do with them. */
-        MembersPage: {
-            members: components["schemas"]["Member"][];
-            total: number;
-            next: string | null;
-            may: string[];
-        };
-        /** @description A report after a change. */
-        MergedReport: {
-            id: number;
-            /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
-            slug: string;
-            entity: string;
-            project: string;
-            /** @description None: the author's account was deleted. */
-            author: string | null;
-            service_account: string | null;
-            title: string;
-            description: string;
-            /** @enum {string} */
-            state: "draft" | "published";
-            /** @description Of the working copy. */
-            revision: number;
-            published_revision: number | null;
-            published_ms: number | null;
-            created_ms: number;
-            changed_ms: number;
-            deleted_ms: number | null;
-            unpublished_changes: boolean;
-            starred: boolean;
-            followed: boolean;
-            /** @description That the blocks are of. */
-            shown_revision: number;
-            blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
-            /** @description The blocks of text as HTML, by their ids. */
-            html: {
-                [key: string]: string;
-            };
-            may: components["schemas"]["ReportRights"];
-            /** @description Blocks that others changed since the revision of the request. */
-            others: string[];
-        };
-        /** @description A metric's unit, kind, scope and meaning. */
-        MetricDefinition: {
-            key: string;
-            unit: string;
-            /** @enum {string} */
-            kind: "gauge" | "counter" | "rate";
-            scope: string;
-            merge: string;
-            subject: string;
-            chart: string;
-            text: string;
-            source: string;
-            aliases: string[];
-            /** @description The counter of a rate. */
-            of: string | null;
-        };
-        /** @description Series of one host that have points at the same times. A null is a gap. */
-        MetricGroup: {
-            host: string;
-            role: string;
-            /** @description ms UTC: times of the samples, or starts of the buckets. */
-            t: number[];
-            /** @description Samples in each bucket; None if these are samples. */
-            n: number[] | null;
-            /** @description By key. The value of a bucket is the statistic that the metric defines (`merge`). */
-            series: {
-                [key: string]: (number | null)[];
-            };
-            /** @description By key: the lowest value in each bucket; None if these are samples. */
-            min: {
-                [key: string]: (number | null)[];
-            } | null;
-            max: {
-                [key: string]: (number | null)[];
-            } | null;
-        };
-        /** @description Series of a run, in groups of the same times. */
-        Metrics: {
-            run: string;
-            t0: number;
-            t1: number;
-            /** @enum {string} */
-            resolution: "raw" | "buckets";
-            /** @description Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
-            bucket_ms: number | null;
-            /** @description Pass it as `after` to `/live` to miss nothing. */
-            cursor: string;
-            groups: components["schemas"]["MetricGroup"][];
-            /** @description Parts of these series that could not be read. */
-            problems: string[];
-        };
-        /** @description The MLflow name of a series. */
-        MlflowName: {
-            name: string;
-            unit: string;
-            /** @description Converts a value to MLflow's unit. */
-            factor: number;
-        };
-        /** @description MLflow's unit of a metric. */
-        MlflowUnit: {
-            unit: string;
-            /** @description Converts a value to MLflow's unit. */
-            factor: number;
-        };
-        /** @description Where a run is after it was moved. */
-        MovedRun: {
-            run: string;
-            entity: string;
-            project: string;
-        };
-        /** @description A page of the requester's teams. */
-        MyTeamsPage: {
-            teams: components["schemas"]["MyTeam"][];
-            total: number;
-            next: string | null;
-            may: string[];
-            /** @description Whom to ask for a team. */
-            administrators?: string[] | null;
-        };
-        /** @description A provider at which users sign in. */
-        NamedProvider: {
-            id: string;
-            label: string;
-        };
-        /** @description A request that a version gets a protected alias. */
-        NewAliasRequest: {
-            alias: string;
-            /** @description Its number, `v3`, or an alias that it has. */
-            version: number | string;
-            /**
-             * @description Why. Markdown.
-             * @default
-             */
-            text: string;
-        };
-        /** @description A service of Apprise to add. */
-        NewAppriseDestination: {
-            /** @description What the team calls it. */
-            name: string;
-            /** @description Of Apprise, such as `ntfys://ntfy.sh/our-runs`. */
-            url: string;
-        };
-        /** @description An automation to create. */
-        NewAutomation: {
-            name: string;
-            /** @default true */
-            enabled: boolean;
-            /** @description `kind` and what belongs to it, such as `states`. */
-            event: {
-                [key: string]: Json;
-            };
-            /**
-             * @description `projects`, `run_name`, `author`, `tag`.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            filter: {
-                [key: string]: Json;
-            };
-            /** @description Each with `kind`: slack, webhook, mail, stop, tag. */
-            actions: {
-                [key: string]: Json;
-            }[];
-            /**
-             * @description For how many hours it does not act on the same run again.
-             * @default 24
-             */
-            cooldown_h: number;
-            /** @default  */
-            description: string;
-        };
-        /** @description A bucket to be added. */
-        NewBucket: {
-            name: string;
-            /** @enum {string} */
-            provider: "s3" | "gcs" | "azure" | "folder";
-            /** @description Its name; of Azure the container; or the absolute path of a folder. */
-            bucket: string;
-            /**
-             * @description Files of a team are below `prefix/{team id}/`.
-             * @default
-             */
-            prefix: string;
-            /**
-             * @description The URL of the service, if it is not that of the provider.
-             * @default
-             */
-            endpoint: string;
-            /** @default  */
-            region: string;
-            /**
-             * @description Of S3: the key that encrypts new objects.
-             * @default
-             */
-            kms_key: string;
-            /**
-             * @description Of Azure: the storage account.
-             * @default
-             */
-            account: string;
-            /**
-             * @description Of Azure, with `client_id` and `client_secret`.
-             * @default
-             */
-            tenant: string;
-            /** @default  */
-            client_id: string;
-            /**
-             * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
-             * @default true
-             */
-            direct: boolean;
-            /** @description Credentials; null: those of the server's environment, or its role. */
-            secret?: components["schemas"]["BucketSecret"] | null;
-        };
-        /** @description A cost centre to be created. */
-        NewCostCentre: {
-            code: string;
-            name: string;
-            /** @default  */
-            address: string;
-            /** @default  */
-            contact: string;
-            /** @default  */
-            purchase_order: string;
-        };
-        /** @description An address to add. */
-        NewEmail: {
-            address: string;
-        };
-        /** @description A service whose tokens are to be accepted. */
-        NewIssuer: {
-            name: string;
-            url: string;
-            audience: string;
-            /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
-            keys?: string | null;
-        };
-        /** @description A key of a user, to be created. */
-        NewKey: {
-            name: string;
-            /**
-             * @default write
-             * @enum {string}
-             */
-            scope: "ingest" | "read" | "write" | "full";
-            /** @description Names of the only teams that the key works in; none: all. */
-            teams?: string[] | null;
-            expires_ms?: number | null;
-        };
-        /** @description A guest link to be made. */
-        NewLink: {
-            /** @description ms UTC; null: until it is revoked. */
-            expires_ms?: number | null;
-        };
-        /** @description A user or service account of the team. `role` null: the role in the team. */
-        NewMember: {
-            name: string;
-            /** @default false */
-            service_account: boolean;
-            role?: ("viewer" | "member" | "admin") | null;
-        };
-        /** @description A passkey that a browser has made. */
-        NewPasskey: {
-            /** @description Of the device, for its owner. */
-            name: string;
-            /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-            passkey: {
-                [key: string]: Json;
-            };
-        };
-        /** @description A new password, with the secret of the link. */
-        NewPassword: {
-            token: string;
-            password: string;
-        };
-        /**
-         * @description `visibility` null: the default of the team; in a user's own space only for that user.
-         *
-         *     `owner` null: the requester; another one for those who manage the members of projects.
-         */
-        NewProject: {
-            name: string;
-            /** @default  */
-            description: string;
-            visibility?: components["schemas"]["Visibility"] | null;
-            owner?: string | null;
-        };
-        /** @description A price to be set. */
-        NewRate: {
-            /** @enum {string} */
-            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
-            /** @default * */
-            device_glob: string;
-            price: number;
-            /** Format: date */
-            valid_from: string;
-            valid_to?: string | null;
-            /** @default  */
-            note: string;
-        };
-        /** @description A registry to be created. */
-        NewRegistry: {
-            name: string;
-            /** @default  */
-            description: string;
-            /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
-            visibility?: ("team" | "organisation" | "restricted") | null;
-            /**
-             * @description The types of artifacts that can be linked; none: all.
-             * @default []
-             */
-            types: string[];
-        };
-        /** @description A version of an artifact that is to be linked. */
-        NewRegistryLink: {
-            /** @description `team/project/name`, or `project/name` in the team of the registry. */
-            artifact: string;
-            /**
-             * @description `v3` or an alias.
-             * @default latest
-             */
-            version: string;
-            /** @default [] */
-            aliases: string[];
-        };
-        /** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
-        NewReport: {
-            /** @description Left out: that of `from`. */
-            title?: string | null;
-            /** @default  */
-            description: string;
-            /** @default [] */
-            blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
-            /** @description Instead of blocks: each of its elements becomes one. */
-            markdown?: string | null;
-            /** @description Instead of blocks: those of this report that you may read, or of a template. */
-            from?: number | ("comparison" | "progress" | "incident") | null;
-            /**
-             * @description Show it to readers of the project at once.
-             * @default false
-             */
-            publish: boolean;
-        };
-        /** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
-        NewReportComment: {
-            /** @description Markdown. */
-            text: string;
-            block?: string | null;
-            panel?: string | null;
-            x?: number | null;
-            /** @description A comment of the thread; the reply is about the same. */
-            reply_to?: number | null;
-        };
-        /** @description A link to a report to be made: anyone who has it may read the report. */
-        NewReportLink: {
-            /** @description ms UTC; null: until it is revoked. */
-            expires_ms?: number | null;
-            /**
-             * @default view
-             * @constant
-             */
-            role: "view";
-            /**
-             * @description To share a report with a person, use `shares`.
-             * @default true
-             * @constant
-             */
-            public: true;
-        };
-        /** @description A comment on a request. */
-        NewRequestComment: {
-            /** @description Markdown. */
-            text: string;
-        };
-        /** @description A custom role to be created. */
-        NewRole: {
-            name: string;
-            /** @default  */
-            description: string;
-            /** @enum {string} */
-            base: "viewer" | "member";
-            /** @description Actions that the role adds to its base. */
-            permissions: string[];
-        };
-        /** @description A rule. `enabled`: false to keep it switched off. */
-        NewRule: {
-            /** @description As in a file of rules: name, severity, condition and so on. */
-            rule: {
-                [key: string]: Json;
-            };
-            /** @default true */
-            enabled: boolean;
-        };
-        /** @description A service account to be created. */
-        NewServiceAccount: {
-            name: string;
-            /**
-             * @description `external`: it shows tokens of an issuer instead of keys. Only administrators of the organisation make these.
-             * @default builtin
-             * @enum {string}
-             */
-            kind: "builtin" | "external";
-            /** @description Of an external account: the issuer's URL. */
-            issuer?: string | null;
-            /** @description Of an external account: who it is at the issuer. */
-            subject?: string | null;
-            /** @description Of the organisation's accounts: where runs go. */
-            default_team?: string | null;
-            /** @default false */
-            reads_only: boolean;
-            /**
-             * @description Of its first key; null: it gets none.
-             * @default write
-             */
-            scope: ("ingest" | "read" | "write" | "full") | null;
-        };
-        /** @description A key of a service account, to be created. */
-        NewServiceAccountKey: {
-            name: string;
-            /**
-             * @default write
-             * @enum {string}
-             */
-            scope: "ingest" | "read" | "write" | "full";
-            /**
-             * @description The only teams that the key works in; empty: all of the account.
-             * @default []
-             */
-            teams: string[];
-            expires_ms?: number | null;
-        };
-        /** @description A Slack channel to add. */
-        NewSlackDestination: {
-            /** @description What the team calls it, such as `#training`. */
-            channel: string;
-            /** @description `https://hooks.slack.com/services/…` */
-            webhook_url: string;
-        };
-        /** @description A team to be created. */
-        NewTeam: {
-            /** @description Letters a to z, digits, - and _; it never changes. */
-            name: string;
-            /** @default  */
-            display_name: string;
-            /**
-             * @default work
-             * @enum {string}
-             */
-            type: "work" | "academic";
-            /** @default  */
-            company: string;
-            /** @default team */
-            default_visibility: components["schemas"]["Visibility"];
-            /** @description The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
-            bucket?: string | null;
-        };
-        /** @description A view to be saved. */
-        NewView: {
-            /** @enum {string} */
-            kind: "runs" | "workspace";
-            name: string;
-            project: string;
-            entity?: string | null;
-            /** @description What the page shows: a JSON object of at most 256 KiB. */
-            data: {
-                [key: string]: Json;
-            };
-            /**
-             * @description For everyone who sees the project; otherwise your own.
-             * @default false
-             */
-            published: boolean;
-        };
-        /** @description A webhook to create. */
-        NewWebhook: {
-            name: string;
-            /** @description Public, with https. */
-            url: string;
-            /** @description The secret that is sent as the access token. */
-            access_secret?: string | null;
-            /** @description The secret that the signature is made with. */
-            signing_secret?: string | null;
-            /** @description A JSON object, with `${run_name}` and the like in its texts. */
-            payload?: string | null;
-            /** @default true */
-            enabled: boolean;
-        };
-        /** @description Samples, rows and facts that are newer than a cursor. */
-        News: {
-            cursor: string;
-            /**
-             * @description Rates included.
-             * @default []
-             */
-            samples: components["schemas"]["NewSample"][];
-            /**
-             * @description Calls of `log()`.
-             * @default []
-             */
-            calls: components["schemas"]["NewRow"][];
-            run: components["schemas"]["RunDetail"] | null;
-            /**
-             * @description Too much is new: request the series again.
-             * @default false
-             */
-            reload: boolean;
-        };
-        /** @description The notifications of a team, or of one of its automations. */
-        NotificationsPage: {
-            notifications: components["schemas"]["Notification"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description An invitation: of a link, or one from `GET /account/invitations`. */
-        Offer: {
-            token?: string | null;
-            id?: number | null;
-        };
-        /** @description A page of users, and what the requester may do with them. */
-        OrgMembersPage: {
-            members: components["schemas"]["OrgMember"][];
-            total: number;
-            next: string | null;
-            may: string[];
-        };
-        /** @description A page of teams. */
-        OrgTeamsPage: {
-            teams: components["schemas"]["OrgTeam"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Who is invited, and their role in the organisation. */
-        OrganisationPeople: {
-            /** @default [] */
-            people: string[];
-            /**
-             * @description Make a link that the first user who opens it can accept.
-             * @default false
-             */
-            link: boolean;
-            /** @description 1 to 30; by default as the organisation has set. */
-            expires_days?: number | null;
-            /**
-             * @description Part of the mail.
-             * @default
-             */
-            message: string;
-            /**
-             * @default member
-             * @enum {string}
-             */
-            org_role: "member" | "admin";
-        };
-        /** @description A setting with what is allowed, and whether and why it cannot be changed. */
-        OrganisationSetting: {
-            value: Json;
-            editable: boolean;
-            enforced_by: string | null;
-            default: Json;
-            choices?: Json[] | null;
-            /** @description The lowest and the highest value. */
-            limits?: Json[] | null;
-        };
-        /** @description Values of several runs on one axis. */
-        Overlay: {
-            x: string;
-            runs: components["schemas"]["OverlayRun"][];
-            /** @description Requested ids of runs that do not exist or may not be read. */
-            missing: string[];
-            keys: components["schemas"]["OverlayKey"][];
-            /** @description Parts of these series that could not be read. */
-            problems: string[];
-        };
-        /** @description The lines that have points at the same x. */
-        OverlayGroup: {
-            x: number[];
-            lines: components["schemas"]["OverlayLine"][];
-        };
-        /** @description The lines of one key. */
-        OverlayKey: {
-            key: string;
-            /** @description Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
-            width: number | null;
-            groups: components["schemas"]["OverlayGroup"][];
-        };
-        /** @description One metric of one run. */
-        OverlayLine: {
-            run: string;
-            y: (number | null)[];
-            /** @description None if each point is one value, or they were not requested. */
-            min: (number | null)[] | null;
-            max: (number | null)[] | null;
-            /** @description Values of each point; 0 in a gap. */
-            n: number[] | null;
-        };
-        /** @description A sampled metric that at least one of the runs has. */
-        OverlayMetric: {
-            /** @description The template of the metric, as `keys` takes it; the key if it has no definition. */
-            key: string;
-            unit: string;
-            kind: ("gauge" | "counter" | "rate") | null;
-            subject: string;
-            chart: string;
-            text: string;
-            source: string;
-        };
-        /** @description Some runs, and which metrics they have. */
-        OverlayPlan: {
-            runs: components["schemas"]["OverlayRun"][];
-            /** @description Requested ids of runs that do not exist or may not be read. */
-            missing: string[];
-            /** @description The names under which numbers were logged, at most 10,000. */
-            logged: string[];
-            /** @description Totals of which there are rates are left out. */
-            system: components["schemas"]["OverlayMetric"][];
-        };
-        /** @description A run whose values are shown. */
-        OverlayRun: {
-            id: string;
-            name: string;
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            started_ms: number;
-            /** @description When it ended; while it is running, when it was last heard of. */
-            end_ms: number;
-        };
-        /** @description The user's own channel of Slack. */
-        OwnSlack: {
-            /** @description `https://hooks.slack.com/services/…` */
-            url: string;
-        };
-        /** @description A channel of Slack. */
-        OwnSlackChannel: {
-            /** @description What of its URL may be read. */
-            shown: string;
-            created_ms: number;
-            /** @description Since when Slack does not accept it; None: it does. */
-            disabled_ms: number | null;
-        };
-        /** @description A team that a user is in. */
-        OwnTeam: {
-            name: string;
-            display_name: string;
-            role: string;
-            custom_role: string | null;
-        };
-        /** @description A key with its owner. Of a team's service account, the name begins with the team. */
-        OwnedKey: {
-            /** @description The shown part of the key. */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            scope: "ingest" | "read" | "write" | "full";
-            /** @description Those that it works in; empty: all. */
-            teams: string[];
-            created_ms: number;
-            expires_ms: number | null;
-            last_used_ms: number | null;
-            revoked_ms: number | null;
-            owner: string;
-            /** @enum {string} */
-            owner_kind: "user" | "service_account";
-        };
-        /** @description A page of keys. */
-        OwnedKeysPage: {
-            api_keys: components["schemas"]["OwnedKey"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The newest output of a run. */
-        PanelConsole: {
-            run: string;
-            /** @description There was more. */
-            cut: boolean;
-            pieces: components["schemas"]["PrintedPiece"][];
-        };
-        /** @description What a panel shows. */
-        PanelData: {
-            panel: string;
-            kind: string;
-            /** @description Of when the values are. */
-            as_of_ms: number;
-            /** @description They are stored, and stay as they are. */
-            frozen: boolean;
-            runs: components["schemas"]["PanelRun"][];
-            /** @description How many chosen runs were deleted. */
-            missing: number;
-            /** @description What to show instead of values, or besides them. */
-            problem: string | null;
-            /** @description Parts that could not be read. */
-            problems: string[];
-            /** @description What x counts, as `x` of `/overlay/logged`; None: no lines. */
-            x: string | null;
-            names: components["schemas"]["PanelNames"];
-            /** @description By source and name: `logged:loss`. */
-            lines: {
-                [key: string]: components["schemas"]["PanelLineGroup"][];
-            };
-            /** @description By run, of panels that show each device: instead of `lines`. */
-            devices: {
-                [key: string]: components["schemas"]["PanelDeviceLines"];
-            };
-            items: components["schemas"]["PanelMedia"][] | null;
-            findings: components["schemas"]["PanelFindings"][] | null;
-            differences: components["schemas"]["PanelDifferences"] | null;
-            importance: components["schemas"]["Importances"] | null;
-            console: components["schemas"]["PanelConsole"][] | null;
-        };
-        /** @description What each device and rank of a run sampled and logged. */
-        PanelDeviceLines: {
-            sampled: components["schemas"]["Metrics"] | null;
-            logged: components["schemas"]["Logged"] | null;
-        };
-        /** @description In which facts runs differ, and numbers of theirs. */
-        PanelDifferences: {
-            /** @description In the order of the values. */
-            runs: string[];
-            facts: components["schemas"]["FactRow"][];
-            left_out: number;
-            statistics: components["schemas"]["StatisticRow"][];
-        };
-        /** @description What the rules say about a run. */
-        PanelFindings: {
-            verdict: components["schemas"]["Verdict"];
-            findings: components["schemas"]["Finding"][];
-            fine: string[];
-            undecided: components["schemas"]["Undecided"][];
-            run: string;
-        };
-        /** @description Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
-        PanelLineGroup: {
-            x: number[];
-            /** @description Of the buckets; None: these are single values. */
-            width: number | null;
-            lines: components["schemas"]["OverlayLine"][];
-        };
-        /** @description A logged image, table or other medium of a run. */
-        PanelMedia: {
-            key: string;
-            kind: string;
-            step: number | null;
-            time_ms: number;
-            rank: number | null;
-            host: string;
-            /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
-            items: {
-                [key: string]: Json;
-            }[];
-            run: string;
-        };
-        /** @description The metrics that a panel reads, of those that its runs have. */
-        PanelNames: {
-            logged: string[];
-            system: components["schemas"]["OverlayMetric"][];
-        };
-        /** @description A metric that a panel reads, or all whose names match a regular expression. */
-        PanelQuery: {
-            /** @enum {string} */
-            source: "logged" | "system";
-            name?: string | null;
-            pattern?: string | null;
-        };
-        /** @description A run that a panel shows, or a group of runs that it shows as one. */
-        PanelRun: {
-            id: string;
-            name: string;
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            started_ms: number;
-            /** @description When it ended; while it is running, when it was last heard of. */
-            end_ms: number;
-            /** @description None: a group. */
-            entity: string | null;
-            project: string | null;
-            run_set: string;
-            /** @description What the runs of a group have in common; None: a run. */
-            group: string | null;
-            /** @description How many runs a group has; None: a run. */
-            members: number | null;
-            /** @description The place in the palette that the author chose. */
-            color: number | null;
-        };
-        /** @description The part of the x-axis that a panel shows. */
-        PanelZoom: {
-            min: number;
-            max: number;
-        };
-        /** @description A new name for a passkey. */
-        PasskeyChanges: {
-            /** @description Of the device, for its owner. */
-            name: string;
-        };
-        /** @description The response of a passkey, without a name. */
-        PasskeyLogin: {
-            /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-            passkey: {
-                [key: string]: Json;
-            };
-            /**
-             * @description Where the page goes then; a path of this server.
-             * @default /
-             */
-            next: string;
-        };
-        /** @description Options with which a browser makes or asks for a passkey. */
-        PasskeyOptions: {
-            options: {
-                [key: string]: Json;
-            };
-        };
-        /** @description Whether a passkey is asked for after the password. */
-        PasskeysAsked: {
-            enabled: boolean;
-        };
-        /** @description A page of passkeys. */
-        PasskeysPage: {
-            passkeys: components["schemas"]["Passkey"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The present password and a new one. */
-        PasswordChange: {
-            /** @description Not needed if none is set. */
-            old?: string | null;
-            new: string;
-        };
-        /** @description How statements can be paid. */
-        PaymentMethod: {
-            /** @description The service by which statements can be paid; None: none. */
-            provider: string | null;
-        };
-        /** @description Changes; a field that is left out stays as it is. */
-        PersonalChange: {
-            events?: components["schemas"]["EventChoices"] | null;
-            quiet?: components["schemas"]["Quiet"] | null;
-            digest?: ("off" | "hourly" | "daily") | null;
-            /** @description When the daily digest is sent: `08:00`. */
-            daily_at?: string | null;
-            projects?: {
-                [key: string]: string;
-            }[] | null;
-            exceptions?: components["schemas"]["AlertExceptionChange"][] | null;
-        };
-        /** @description A plan, with its limits. */
-        Plan: {
-            name: string;
-            description: string;
-            limits: components["schemas"]["PlanLimit"][];
-        };
-        /** @description Who is to have a plan, and from which day on; `entity` null: the organisation as a whole. */
-        PlanAssignment: {
-            plan: string;
-            entity?: string | null;
-            /** Format: date */
-            valid_from: string;
-        };
-        /** @description A plan to be stored. */
-        PlanForm: {
-            /** @default  */
-            description: string;
-            limits?: components["schemas"]["LimitForm"][];
-        };
-        /** @description The series of one key. */
-        PlannedKey: {
-            key: string;
-            /** @description MLflow's name; None if it has none. */
-            mlflow: string | null;
-            /** @description The hosts and roles that have it: indexes of `places`. */
-            places: number[];
-            /** @description Where all values so far are 0. Not looked up for gauges, of which it is empty. */
-            zero: number[];
-        };
-        /** @description A metric definition and its series. */
-        PlannedMetric: {
-            /** @description The key template of the metric; the key itself if no metric matches. */
-            template: string;
-            unit: string;
-            /** @description None for a key without a metric definition. */
-            kind: ("gauge" | "counter" | "rate") | null;
-            /** @description CPU, Memory, …; `Other` for a key without a metric definition. */
-            subject: string;
-            /** @description Title of its chart; the series of a chart have the same unit. */
-            chart: string;
-            text: string;
-            source: string;
-            mlflow: components["schemas"]["MlflowUnit"] | null;
-            series: components["schemas"]["PlannedKey"][];
-        };
-        /** @description A host, and the role of the writers there. */
-        PlannedPlace: {
-            host: string;
-            role: string;
-        };
-        /** @description A page of plans by name, and who has which. */
-        PlansPage: {
-            plans: components["schemas"]["Plan"][];
-            total: number;
-            next: string | null;
-            assigned: components["schemas"]["AssignedPlan"][];
-        };
-        /** @description Over how many past days an automation is tried. */
-        Preview: {
-            /** @default 30 */
-            days: number;
-        };
-        /** @description A piece of the output. */
-        PrintedPiece: {
-            time_ms: number;
-            /** @enum {string} */
-            stream: "stdout" | "stderr";
-            text: string;
-            host: string;
-            rank: number | null;
-        };
-        /** @description Switches; what is left out does not change. */
-        PrivacyChanges: {
-            hidden?: boolean | null;
-            members_invite?: boolean | null;
-            public_projects?: boolean | null;
-            public_links?: boolean | null;
-            code_saving?: boolean | null;
-            recommend_by_domain?: boolean | null;
-        };
-        /** @description Fields that are left out do not change. */
-        ProfileChanges: {
-            display_name?: string | null;
-            institution?: string | null;
-            bio?: string | null;
-            location?: string | null;
-            links?: components["schemas"]["ProfileLink"][] | null;
-            intro?: string | null;
-            /** @description Ids of reports in the order in which the page shows them. */
-            pinned_reports?: number[] | null;
-            hide_teams?: boolean | null;
-            default_entity?: string | null;
-            default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
-            code_saving?: boolean | null;
-            time_zone?: string | null;
-            locale?: string | null;
-            theme?: ("" | "system" | "light" | "dark") | null;
-            landing_page?: string | null;
-            /** @description Mail that is not sent: before something ends, and about teams. */
-            mail_switched_off?: ("reminders" | "teams")[] | null;
-            /** @description Where such mail goes: a verified address; empty: the primary one. */
-            mail_address?: string | null;
-        };
-        /** @description A link on the page of a user. */
-        ProfileLink: {
-            /** @default  */
-            label: string;
-            url: string;
-        };
-        /** @description The mode of one project. */
-        ProjectAlerts: {
-            project: string;
-            /** @enum {string} */
-            mode: "off" | "all";
-        };
-        /** @description The bytes that a project stores, by kind and together. */
-        ProjectBytes: {
-            project: string;
-            runs: number;
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            artifacts: number;
-            reports: number;
-            /** @description Of runs and reports in the trash, which the others include. */
-            trash: number;
-            bytes: number;
-        };
-        /** @description A page of projects. */
-        ProjectBytesPage: {
-            projects: components["schemas"]["MeasuredProject"][];
-            total: number;
-            next: string | null;
-            trash: components["schemas"]["TrashSummary"];
-            expiring: components["schemas"]["ExpirySummary"];
-        };
-        /** @description Changes of a project. */
-        ProjectChanges: {
-            name: string;
-        };
-        /** @description Defaults of clients in a team or space. */
-        ProjectDefaults: {
-            code_saving: boolean;
-            /** @description Of new projects. */
-            visibility: components["schemas"]["Visibility"] | null;
-        };
-        /** @description A completed change of a project. */
-        ProjectDone: {
-            project: string;
-            /** @enum {string} */
-            done: "rename" | "delete";
-            /** @description Number of runs moved to the trash. */
-            runs: number | null;
-        };
-        /** @description A page of members, by name. */
-        ProjectMembersPage: {
-            members: components["schemas"]["ProjectMember"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The project to which a run moves. */
-        ProjectOfRun: {
-            /** @description A team or user. */
-            entity: string;
-            /** @description One of its projects. */
-            project: string;
-        };
-        /** @description Where the browser goes to sign in at a provider. */
-        ProviderAddress: {
-            url: string;
-        };
-        /** @description Where the page goes after a sign-in, and an invitation that it accepts. */
-        ProviderStart: {
-            /** @default / */
-            next: string;
-            invitation?: string | null;
-        };
-        /** @description All providers, in place of those before. */
-        Providers: {
-            /** @description Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, group_map, admin_group. */
-            providers: {
-                [key: string]: Json;
-            }[];
-        };
-        /** @description A page of providers without their secrets, and whether and why they cannot be changed. */
-        ProvidersPage: {
-            providers: {
-                [key: string]: Json;
-            }[];
-            total: number;
-            next: string | null;
-            editable: boolean;
-            enforced_by: string | null;
-        };
-        /** @description Provisioning of users and teams by an identity provider. */
-        Provisioning: {
-            enabled: boolean;
-            created_ms: number | null;
-            last_used_ms: number | null;
-            /** @description Where the provider sends its requests on this server. */
-            path: string;
-        };
-        /** @description The revision that readers see from now on. */
-        PublishedRevision: {
-            revision: number;
-        };
-        /** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
-        Quiet: {
-            on: boolean;
-            /** @default 22:00 */
-            start: string;
-            /** @default 07:00 */
-            end: string;
-            /** @default true */
-            errors_pass: boolean;
-        };
-        /** @description The last day of a price. */
-        RateEnd: {
-            /** Format: date */
-            valid_to: string;
-        };
-        /** @description A page of prices, the newest first. */
-        RatesPage: {
-            rates: components["schemas"]["Rate"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Where the audit log is to be sent. */
-        Receiver: {
-            /** @description https://… */
-            url: string;
-        };
-        /** @description A receiver's response to a test. */
-        ReceiverResponse: {
-            status: number | null;
-            answer: string | null;
-            /** @description Why there was no response, or why it failed. */
-            error: string | null;
-            took_ms: number;
-        };
-        /** @description New recovery codes, which are shown once. */
-        RecoveryCodes: {
-            recovery_codes: string[];
-        };
-        /** @description A page of registries, by name. */
-        RegistriesPage: {
-            registries: components["schemas"]["Registry"][];
-            total: number;
-            next: string | null;
-            /** @description What the requester may do with a new registry of the team. */
-            may: string[];
-        };
-        /** @description A page of the administrators of a registry, by name. */
-        RegistryAdminsPage: {
-            admins: components["schemas"]["RegistryAdmin"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Fields that are left out do not change. All but the description are for administrators. */
-        RegistryChanges: {
-            name?: string | null;
-            types?: string[] | null;
-            description?: string | null;
-            visibility?: ("team" | "organisation" | "restricted") | null;
-        };
-        /** @description A collection with its description as HTML. */
-        RegistryCollectionDetail: {
-            name: string;
-            type: string;
-            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
-            kind: string;
-            description: string;
-            tags: string[];
-            versions: number;
-            created_ms: number;
-            updated_ms: number;
-            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
-            ttl_s: number | null;
-            /** @description The number of its newest version. */
-            newest: number | null;
-            /** @description Alias → number of a version. */
-            aliases: {
-                [key: string]: number;
-            };
-            /** @description Who made it. */
-            owner: string | null;
-            /** @description Of all its versions. */
-            downloads: number;
-            description_html: string;
-            protected_aliases: string[];
-        };
-        /** @description A page of the collections of a registry. */
-        RegistryCollectionsPage: {
-            collections: components["schemas"]["RegistryCollection"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A registry with its rules. */
-        RegistryDetail: {
-            name: string;
-            /** @description The team or user that keeps it, or `organisation`. */
-            entity: string | null;
-            description: string;
-            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
-            visibility: string;
-            created_ms: number;
-            changed_ms: number;
-            collections: number;
-            versions: number;
-            protected_aliases: string[];
-            /** @description The types of artifacts that can be linked; none: all. */
-            types: string[];
-            /** @description User names. */
-            admins: string[];
-            open_requests: number;
-            may: string[];
-        };
-        /** @description The role of a member. */
-        RegistryMemberRole: {
-            /**
-             * @description `viewer`: reads it; `member`: also links and sets aliases.
-             * @enum {string}
-             */
-            role: "viewer" | "member";
-        };
-        /** @description A page of the members of a registry, by name. */
-        RegistryMembersPage: {
-            members: components["schemas"]["RegistryMember"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A name that may be given again. */
-        ReleasedName: {
-            name: string;
-            released: boolean;
-        };
-        /** @description A block before and after an edit. None: it was not there. */
-        ReportBlockChange: {
-            id: string;
-            before: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
-            after: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
-        };
-        /** @description Changes of a report. What is left out does not change. */
-        ReportChanges: {
-            /** @description That the changes were made to. */
-            revision: number;
-            title?: string | null;
-            description?: string | null;
-            /** @description All blocks of the report. */
-            blocks?: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[] | null;
-        };
-        /** @description A page of comments, the oldest first. */
-        ReportCommentsPage: {
-            comments: components["schemas"]["ReportComment"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description What you changed in one revision of a report, without what you have taken back since. */
-        ReportEdit: {
-            revision: number;
-            created_ms: number;
-            title: components["schemas"]["ReportTextChange"] | null;
-            description: components["schemas"]["ReportTextChange"] | null;
-            blocks: components["schemas"]["ReportBlockChange"][];
-            /** @description None: no block was added, removed or moved. */
-            order: components["schemas"]["ReportOrderChange"] | null;
-        };
-        /** @description Who else is editing a report, and how far it is. */
-        ReportEditing: {
-            /** @description Of the working copy. */
-            revision: number;
-            /** @description The first 20, by name, without you. */
-            editors: components["schemas"]["ReportEditor"][];
-        };
-        /** @description A page of your edits, the newest first. */
-        ReportEditsPage: {
-            edits: components["schemas"]["ReportEdit"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description An image that was uploaded to the report. */
-        ReportImage: {
-            id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "image";
-            /** @description As the upload answered it. */
-            file: string;
-            /** @default  */
-            alt: string;
-            /** @default  */
-            caption: string;
-            /** @default 100 */
-            width_percent: number;
-        };
-        /** @description The ids of all blocks before and after an edit. */
-        ReportOrderChange: {
-            before: string[];
-            after: string[];
-        };
-        /** @description A live panel. It reads its queries of its run sets, and nothing else. */
-        ReportPanel: {
-            id: string;
-            /** @enum {string} */
-            kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
-            /** @default  */
-            title: string;
-            /** @default 4 */
-            columns: number;
-            /** @default 4 */
-            rows: number;
-            run_sets: string[];
-            /**
-             * @description As the panels of a workspace have them.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            settings: {
-                [key: string]: Json;
-            };
-            /** @default [] */
-            queries: components["schemas"]["PanelQuery"][];
-            zoom?: components["schemas"]["PanelZoom"] | null;
-            /** @description The panel shows the values of this time; null: today's. */
-            frozen_ms?: number | null;
-        };
-        /** @description A grid of panels over run sets. */
-        ReportPanels: {
-            id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "panels";
-            /** @default [] */
-            run_sets: components["schemas"]["ReportRunSet"][];
-            /** @default [] */
-            panels: components["schemas"]["ReportPanel"][];
-        };
-        /** @description What the requester may do with a report. */
-        ReportRights: {
-            update: boolean;
-            delete: boolean;
-            share: boolean;
-            share_public: boolean;
-            comment: boolean;
-            follow: boolean;
-        };
-        /** @description The runs that panels show: those that a filter selects, or chosen ones. */
-        ReportRunSet: {
-            id: string;
-            /** @default  */
-            name: string;
-            entity: string;
-            project: string;
-            /**
-             * @description As in the search field of the table of runs.
-             * @default
-             */
-            filter: string;
-            /** @default [] */
-            group: string[];
-            /** @default  */
-            sort: string;
-            /** @default 10 */
-            limit: number;
-            /** @description These runs, not the filter's. */
-            runs?: string[] | null;
-            /** @default [] */
-            hidden: string[];
-            /**
-             * @description Places in the palette, by run.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            colors: {
-                [key: string]: number;
-            };
-        };
-        /** @description A page of people, by name. */
-        ReportSharesPage: {
-            shares: components["schemas"]["ReportShare"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
-        ReportText: {
-            id: string;
-            /**
-             * @description discriminator enum property added by openapi-typescript
-             * @enum {string}
-             */
-            kind: "text";
-            text: string;
-        };
-        /** @description A text before and after an edit. */
-        ReportTextChange: {
-            before: string;
-            after: string;
-        };
-        /** @description A page of versions, the newest first: of each author the last of ten minutes. */
-        ReportVersionsPage: {
-            versions: components["schemas"]["ReportVersion"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A page of reports, the one that changed last first. */
-        ReportsPage: {
-            reports: components["schemas"]["ListedReport"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description What a decision says. */
-        RequestDecision: {
-            /**
-             * @description Why. Markdown.
-             * @default
-             */
-            text: string;
-        };
-        /** @description A link for a new password. `url`: to pass on, where the server sends no mail. */
-        ResetLink: {
-            sent: boolean;
-            url?: string | null;
-        };
-        /** @description Whose password is to be replaced. */
-        ResetRequest: {
-            email: string;
-        };
-        /** @description A link is sent, if the address belongs to anyone. */
-        ResetRequested: {
-            /** @constant */
-            done: "reset";
-        };
-        /** @description Whose password was replaced. */
-        ResetUser: {
-            name: string;
-        };
-        /** @description How many keys were revoked. */
-        RevokedKeys: {
-            revoked: number;
-        };
-        /**
-         * @description A role in a team or project, in ascending order of rights.
-         * @enum {string}
-         */
-        Role: "viewer" | "member" | "admin";
-        /** @description Fields that are left out do not change. */
-        RoleChanges: {
-            name?: string | null;
-            description?: string | null;
-            /** @description It cannot be changed: 422. */
-            base?: Json;
-            permissions?: string[] | null;
-        };
-        /** @description A page of roles, the actions that one may add, and what the requester may do with roles. */
-        RolesPage: {
-            roles: components["schemas"]["CustomRole"][];
-            total: number;
-            next: string | null;
-            permissions: string[];
-            may: string[];
-        };
-        /** @description How a key is replaced. */
-        Rotation: {
-            /**
-             * @description How long the old key still works.
-             * @default 24
-             */
-            overlap_h: number;
-        };
-        /** @description Changes; a field that is left out stays as it is. */
-        RuleChanges: {
-            rule?: {
-                [key: string]: Json;
-            } | null;
-            enabled?: boolean | null;
-            /** @description null: not muted. */
-            muted_until_ms?: number | null;
-        };
-        /** @description By severity, whom rules notify that name nobody. */
-        RuleRoutes: {
-            info: string[];
-            warning: string[];
-            error: string[];
-        };
-        /** @description Whom a rule can notify. */
-        RuleTarget: {
-            /** @description `author`, `members`, or a channel such as `slack:3`. */
-            target: string;
-            name: string;
-        };
-        /** @description The result of a test of a rule. */
-        RuleTest: {
-            /** @description Whom a test was sent to. */
-            target: string;
-        };
-        /** @description The new rules of a project; fields that are left out get the default rules. */
-        RulesChange: {
-            /** @description Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
-            rules: {
-                [key: string]: string[];
-            };
-        };
-        /** @description The rules of a team or user, and those that are ready to be used. */
-        RulesPage: {
-            rules: components["schemas"]["ListedRule"][];
-            total: number;
-            next: string | null;
-            /** @description Rules that are ready to be used. */
-            ready: {
-                [key: string]: Json;
-            }[];
-            may: string[];
-        };
-        /** @description The bytes that a run stores, by kind and together. */
-        RunBytes: {
-            run: string;
-            name: string;
-            started_ms: number;
-            last_ms: number;
-            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
-            last_read: string | null;
-            in_trash: boolean;
-            /** @description When it leaves the trash for good. */
-            purged_ms: number | null;
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            bytes: number;
-            /** @description `run:delete` if the requester may delete it. */
-            may: string[];
-        };
-        /** @description A page of runs of a project. */
-        RunBytesPage: {
-            runs: components["schemas"]["RunBytes"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Changes of a run by a user. */
-        RunChanges: {
-            name?: string | null;
-            notes?: string | null;
-            tags?: string[] | null;
-            group?: string | null;
-            job_type?: string | null;
-            project?: string | null;
-            /** @description For everyone who sees the run. */
-            starred?: boolean | null;
-            /** @description On a server with accounts: a member of the run's team. */
-            author?: string | null;
-        };
-        /** @description Everything known about a run except its series. */
-        RunDetail: {
-            id: string;
-            project: string;
-            name: string;
-            group: string | null;
-            job_type: string | null;
-            tags: string[];
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            /** @description None if a signal ended it or its end was not recorded. */
-            exit_code: number | null;
-            signal: number | null;
-            /** @description Whether the kernel killed it because memory was exhausted. */
-            out_of_memory: boolean | null;
-            /** @description ms UTC, as all times. */
-            started_ms: number;
-            /** @description None while the run is running. */
-            ended_ms: number | null;
-            duration_ms: number;
-            hosts: components["schemas"]["HostState"][];
-            summary: {
-                [key: string]: Json;
-            };
-            /** @description By host: the newest values of the keys requested with `last`. */
-            last: {
-                [key: string]: {
-                    [key: string]: number | null;
-                };
-            };
-            /** @description When a user requested its end; None if not requested. */
-            stop_requested_ms: number | null;
-            /** @description The team or user that has the project; None without accounts. */
-            entity: string | null;
-            /** @description None without accounts, and if nobody is known. */
-            author: components["schemas"]["RunAuthor"] | null;
-            /** @description None if a user's own key sent the run. */
-            service_account: components["schemas"]["RunServiceAccount"] | null;
-            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
-            verdict: components["schemas"]["RunVerdict"] | null;
-            starred: boolean;
-            /** @description When it was moved to the trash; None if it is not there. */
-            deleted_ms: number | null;
-            /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
-            may?: string[] | null;
-            notes: string;
-            command: string[];
-            config: {
-                [key: string]: Json;
-            };
-            settings: {
-                [key: string]: Json;
-            };
-            /** @description By host: facts about its environment. */
-            machines: {
-                [key: string]: {
-                    [key: string]: Json;
-                };
-            };
-            /** @description By host and source: `on`, `absent` or `failing`, with the reason. */
-            sources: {
-                [key: string]: {
-                    [key: string]: Json;
-                };
-            };
-            ranks: components["schemas"]["Rank"][];
-            events: components["schemas"]["Event"][];
-            /** @description Records that could not be written, for example because a disk was full. */
-            lost_records: number;
-            /** @description Parts of the run's files that could not be read. */
-            problems: string[];
-            /** @description By name or pattern. What a name leaves out, the longest matching pattern says. */
-            defined_metrics: {
-                [key: string]: components["schemas"]["DefinedMetric"];
-            };
-        };
-        /** @description A run whose fields are listed. */
-        RunWithFields: {
-            id: string;
-            name: string;
-            entity: string | null;
-            project: string;
-        };
-        /** @description A page of saved files. */
-        SavedFilesPage: {
-            files: components["schemas"]["SavedFile"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A code, or the response of a passkey. */
-        SecondFactor: {
-            /** @description Of the second factor, or a recovery code. */
-            code?: string | null;
-            /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-            passkey?: {
-                [key: string]: Json;
-            } | null;
-        };
-        /** @description The secret for an authenticator app, while the second factor is being set up. */
-        SecondFactorSetup: {
-            secret: string;
-            uri: string;
-        };
-        /** @description The second factors of an account. */
-        SecondFactorState: {
-            /** @description A code of an authenticator app is asked for. */
-            enabled: boolean;
-            /** @description A passkey is asked for after the password. */
-            passkeys: boolean;
-            recovery_codes_left: number;
-        };
-        /** @description The value of a secret. */
-        SecretValue: {
-            value: string;
-        };
-        /** @description Everything up to a time was seen. */
-        SeenUpTo: {
-            time_ms: number;
-        };
-        /** @description A series of a run with its metric definition. */
-        SeriesInfo: {
-            key: string;
-            /** @description The key template of the metric; the key itself if no metric matches. */
-            template: string;
-            host: string;
-            role: string;
-            unit: string;
-            /** @description None for a key without a metric definition. */
-            kind: ("gauge" | "counter" | "rate") | null;
-            /** @description CPU, Memory, …; `Other` for a key without a metric definition. */
-            subject: string;
-            /** @description Title of its chart; the series of a chart have the same unit. */
-            chart: string;
-            text: string;
-            source: string;
-            /** @description Number of values, without gaps. */
-            n: number;
-            /** @description Time of the first value; 0 if there are only gaps. */
-            first_ms: number;
-            last_ms: number;
-            /** @description Of all values. None if there are only gaps, and for the rate of a very long series. */
-            min: number | null;
-            max: number | null;
-            /** @description The newest value. */
-            last: number | null;
-            /** @description None if MLflow has no name for it. */
-            mlflow: components["schemas"]["MlflowName"] | null;
-        };
-        /** @description Fields that are left out do not change. */
-        ServiceAccountChanges: {
-            name?: string | null;
-            default_team?: string | null;
-            reads_only?: boolean | null;
-            disabled?: boolean | null;
-        };
-        /** @description How a key is replaced. */
-        ServiceAccountKeyRotation: {
-            /**
-             * @description Hours until the old key ends.
-             * @default 24
-             */
-            overlap_h: number;
-        };
-        /** @description A page of service accounts. */
-        ServiceAccountsPage: {
-            service_accounts: components["schemas"]["ServiceAccount"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Who is signed in. `account`: null for a visitor. */
-        SessionAccount: {
-            account: components["schemas"]["IdentifiedUser"] | components["schemas"]["IdentifiedServiceAccount"] | components["schemas"]["IdentifiedOperator"] | null;
-        };
-        /** @description A page of sessions. */
-        SessionsPage: {
-            sessions: components["schemas"]["Session"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The sender and payer on statements. */
-        Settlement: {
-            /** @default  */
-            heading: string;
-            /** @default  */
-            issuer: string;
-            /** @default  */
-            address: string;
-            /** @default  */
-            contact: string;
-            /** @default  */
-            cost_centre: string;
-            /** @default  */
-            purchase_order: string;
-        };
-        /** @description The sender and payer to name on statements. */
-        SettlementForm: {
-            /**
-             * @description "": that it is not a tax invoice.
-             * @default
-             */
-            heading: string;
-            /**
-             * @description Who sends statements, below the name.
-             * @default
-             */
-            issuer: string;
-            /**
-             * @description Of who pays, without a cost centre.
-             * @default
-             */
-            address: string;
-            /**
-             * @description For questions about statements.
-             * @default
-             */
-            contact: string;
-            /** @default  */
-            cost_centre: string;
-            /** @default  */
-            purchase_order: string;
-        };
-        /** @description The first administrator. */
-        Setup: {
-            token: string;
-            name: string;
-            email: string;
-            password: string;
-            /** @default  */
-            display_name: string;
-            /** @default  */
-            organisation: string;
-            /**
-             * @description Owns the projects that the server has already.
-             * @default main
-             */
-            team: string;
-        };
-        /** @description What a person may do with a report. */
-        ShareRoleBody: {
-            /** @enum {string} */
-            role: "view" | "edit";
-        };
-        /** @description The project, run or report that a guest link leads to. */
-        SharedPlace: {
-            entity: string;
-            project: string;
-            /** @description None: all of the project, or a report. */
-            run: string | null;
-            /** @description None: not a report. */
-            report: components["schemas"]["SharedReport"] | null;
-            /** @description None: until the link is revoked. */
-            expires_ms: number | null;
-        };
-        /** @description A report that a guest link leads to. */
-        SharedReport: {
-            id: number;
-            slug: string;
-        };
-        /** @description A link with its secret, which is shown once. */
-        ShownGuestLink: {
-            id: number;
-            created_ms: number;
-            /** @description None: until it is revoked. */
-            expires_ms: number | null;
-            url: string;
-        };
-        /** @description A key with its secret, which is shown once. */
-        ShownKey: {
-            /** @description The shown part of the key. */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            scope: "ingest" | "read" | "write" | "full";
-            /** @description Those that it works in; empty: all. */
-            teams: string[];
-            created_ms: number;
-            expires_ms: number | null;
-            last_used_ms: number | null;
-            revoked_ms: number | null;
-            key: string;
-        };
-        /** @description A link on the page of a user or team. */
-        ShownLink: {
-            label: string;
-            url: string;
-        };
-        /** @description A member on the page of a team. */
-        ShownMember: {
-            name: string;
-            display_name: string;
-            /** @description The name of the custom role, where they have one. */
-            role: string;
-            picture: string | null;
-        };
-        /** @description A secret, which is shown once. */
-        ShownSecret: {
-            secret: string;
-        };
-        /** @description How to sign in here. */
-        SignInMethods: {
-            password: boolean;
-            /** @description Where passkeys work; null: nowhere. */
-            passkey_origin: string | null;
-            providers: components["schemas"]["NamedProvider"][];
-            /** @enum {string} */
-            signup: "closed" | "invite" | "domain" | "open";
-            support_contact: string;
-            /** @description Whether this server sends mail. */
-            mail: boolean;
-            /** @description There is no administrator yet. */
-            setup: boolean;
-            /** @description Its name; empty: it has none. */
-            organisation: string;
-            /** @description The digest of its picture. */
-            picture: string | null;
-        };
-        /** @description The secret of a login to link, and what proves whose the account is. */
-        SignOnConfirmation: {
-            secret: string;
-            password: string;
-            /** @description Of the second factor, or a recovery code. */
-            code?: string | null;
-            /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-            passkey?: {
-                [key: string]: Json;
-            } | null;
-        };
-        /** @description A new user. */
-        SignUp: {
-            email: string;
-            name: string;
-            password: string;
-            /** @default  */
-            display_name: string;
-            invitation?: string | null;
-        };
-        /** @description The account was created, or its owner has got a mail. */
-        SignedUp: {
-            /** @constant */
-            done: "signup";
-        };
-        /** @description The id and secret of an app of Slack. */
-        SlackCredentials: {
-            /** @description Such as 123456.789012. */
-            client_id: string;
-            /** @description Left out: the present one stays, for the same client id. */
-            client_secret?: string | null;
-        };
-        /** @description Changes; a field that is left out stays as it is. */
-        SlackDestinationChanges: {
-            channel?: string | null;
-            webhook_url?: string | null;
-        };
-        /** @description The Slack destinations of a team. */
-        SlackDestinationsPage: {
-            slack_destinations: components["schemas"]["SlackDestination"][];
-            total: number;
-            next: string | null;
-            /** @description The operator registered an app of Slack, by which a browser can add one. */
-            app: boolean;
-        };
-        /** @description Where the browser goes to choose a channel. */
-        SlackInstallUrl: {
-            url: string;
-        };
-        /** @description A statement or draft, with a page of its lines. */
-        StatementWithLines: {
-            id: number;
-            /** @description None: a draft. */
-            number: string | null;
-            period: string;
-            /** @enum {string} */
-            scope_kind: "entity" | "cost_centre";
-            scope: string;
-            /** @enum {string} */
-            state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
-            computed_ms: number;
-            issued_ms: number | null;
-            issued_by: string | null;
-            currency: string;
-            total: number;
-            reason: string;
-            /** @description The number of the statement that this one cancels or corrects. */
-            replaces: string | null;
-            lines: components["schemas"]["StatementLine"][];
-            total_lines: number;
-            next: string | null;
-        };
-        /** @description A page of statements and drafts, the newest first. */
-        StatementsPage: {
-            statements: components["schemas"]["Statement"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description The storage of a team or user. */
-        StorageUse: {
-            storage: components["schemas"]["StoredBytes"];
-        };
-        /** @description The bytes that a team or user stores: in all, by kind, and by project. */
-        StoredBytes: {
-            bytes: number;
-            limit_bytes: number | null;
-            by_kind: components["schemas"]["BytesByKind"];
-            trash_bytes: number;
-            by_project: components["schemas"]["ProjectBytes"][];
-        };
-        /** @description The digest of a picture, by which it is shown. */
-        StoredPicture: {
-            picture: string;
-        };
-        /** @description A page of subjects. */
-        SubjectsPage: {
-            subjects: components["schemas"]["Subject"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description An agent that begins to work on a sweep. */
-        SweepAgentSent: {
-            /** @description Where it runs. */
-            host: string;
-        };
-        /** @description The configuration of a sweep to be created. */
-        SweepConfigurationSent: {
-            /** @description As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters. */
-            configuration: {
-                [key: string]: Json;
-            };
-            /** @description What to call it. */
-            name?: string | null;
-            /** @description Ids of runs of the project that join the sweep, which learns from them. */
-            prior_runs?: string[];
-        };
-        /** @description A page of runs of a sweep. */
-        SweepRunsPage: {
-            runs: components["schemas"]["SweepRun"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A page of sweeps, the newest first. */
-        SweepsPage: {
-            sweeps: components["schemas"]["Sweep"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description Whether a user wants a feature. */
-        Switch: {
-            on: boolean;
-        };
-        /** @description A user's choice for a feature. */
-        SwitchedFeature: {
-            name: string;
-            on: boolean;
-        };
-        /** @description Who was asked for a team. */
-        TeamAsked: {
-            /** @description The users who were asked. */
-            administrators: string[];
-        };
-        /** @description Changes; a field that is left out stays as it is. */
-        TeamChange: {
-            events?: components["schemas"]["EventChoices"] | null;
-            /** @description Id of the team's Slack destination that gets the alerts; null: none. */
-            slack_destination?: number | null;
-            /** @description By severity, whom rules notify that name nobody: `author`, `members`, or a channel such as `slack:3`. */
-            routes?: {
-                [key: string]: string[];
-            } | null;
-        };
-        /** @description Fields that are left out do not change. */
-        TeamChanges: {
-            /** @description It cannot be changed: 422. */
-            name?: Json;
-            display_name?: string | null;
-            description?: string | null;
-            type?: ("work" | "academic") | null;
-            company?: string | null;
-            default_visibility?: components["schemas"]["Visibility"] | null;
-            /** @description Mail domains whose users may join. */
-            join_domains?: string[] | null;
-            /** @description `auto`: they join at once, as members. `ask`: an administrator approves. */
-            join_by_domain?: ("ask" | "auto") | null;
-        };
-        /** @description The confirmation that a team is to be deleted. */
-        TeamConfirmation: {
-            /** @description The name of the team. */
-            confirm: string;
-        };
-        /** @description A link on the page of a team. */
-        TeamLink: {
-            /** @default  */
-            label: string;
-            url: string;
-        };
-        /** @description Either a built-in role or a custom one, and when the membership ends. */
-        TeamMemberChanges: {
-            role?: components["schemas"]["Role"] | null;
-            custom_role?: string | null;
-            /** @description ms UTC; null: never. */
-            expires_ms?: number | null;
-        };
-        /** @description A team's page, with the projects that the requester may read. */
-        TeamPage: {
-            /** @constant */
-            kind: "team";
-            name: string;
-            display_name: string;
-            /** @description The digest of the picture. */
-            picture: string | null;
-            description: string;
-            /** @enum {string} */
-            type: "work" | "academic";
-            company: string;
-            created_ms: number;
-            /** @description Since when it is in the trash. */
-            deleted_ms: number | null;
-            may: string[];
-            /** @description Markdown. */
-            intro: string;
-            intro_html: string;
-            links: components["schemas"]["ShownLink"][];
-            pinned_projects: string[];
-            pinned_reports: components["schemas"]["ListedReport"][];
-            projects: {
-                [key: string]: Json;
-            }[];
-            /** @description How the requester may join it; null for members. */
-            join: components["schemas"]["WayToJoin"] | null;
-            /** @description For those who may read them. */
-            members?: components["schemas"]["ShownMember"][] | null;
-        };
-        /** @description Who is invited, and their role in the team. */
-        TeamPeople: {
-            /** @default [] */
-            people: string[];
-            /**
-             * @description Make a link that the first user who opens it can accept.
-             * @default false
-             */
-            link: boolean;
-            /** @description 1 to 30; by default as the organisation has set. */
-            expires_days?: number | null;
-            /**
-             * @description Part of the mail.
-             * @default
-             */
-            message: string;
-            role?: components["schemas"]["Role"] | null;
-            custom_role?: string | null;
-        };
-        /** @description Fields that are left out do not change. */
-        TeamProfileChanges: {
-            /** @description Markdown. */
-            intro?: string | null;
-            links?: components["schemas"]["TeamLink"][] | null;
-            pinned_projects?: string[] | null;
-            /** @description Ids of reports in the order in which the page shows them. */
-            pinned_reports?: number[] | null;
-        };
-        /** @description A page of the projects of a team. */
-        TeamProjectsPage: {
-            projects: {
-                [key: string]: Json;
-            }[];
-            total: number;
-            next: string | null;
-        };
-        /** @description A request for a new team. */
-        TeamRequest: {
-            /**
-             * @description How the team could be called.
-             * @default
-             */
-            name: string;
-            /**
-             * @description For the administrators.
-             * @default
-             */
-            message: string;
-        };
-        /** @description The secrets of a team. */
-        TeamSecretsPage: {
-            secrets: components["schemas"]["TeamSecret"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A setting with whether and why it cannot be changed. */
-        TeamSetting: {
-            value: Json;
-            editable: boolean;
-            enforced_by: string | null;
-        };
-        /** @description Where the files of a team are kept. */
-        TeamStorage: {
-            /** @description Null: in the store of the server. */
-            bucket: components["schemas"]["BucketPlace"] | null;
-            objects: number;
-            bytes: number;
-        };
-        /** @description What of an artifact is changed. */
-        TimeToLiveForm: {
-            /** @description Seconds from the logging of a version to its deletion; null: versions are kept. */
-            ttl_s: number | null;
-        };
-        /** @description The secret of an invitation's link. */
-        Token: {
-            /** @description The part of the link after #. */
-            token: string;
-        };
-        /** @description The secret of a link. */
-        TokenBody: {
-            token: string;
-        };
-        /** @description Who gets a project. */
-        Transfer: {
-            /** @description A team or user. */
-            entity: string;
-        };
-        /** @description What the trash holds. */
-        TrashSummary: {
-            runs: number;
-            /** @description How much is free once it is empty: of runs and reports. */
-            bytes: number;
-            /** @description When the first of the runs leaves it for good. */
-            first_ms: number | null;
-            /** @description When the last of them does. */
-            last_ms: number | null;
-        };
-        /** @description A project that went to the trash with its runs. */
-        TrashedProject: {
-            project: string;
-            entity: string;
-            runs: number;
-            /** @description Until when it can be restored. */
-            purged_ms: number;
-        };
-        /** @description By which channel. */
-        TrialMessage: {
-            /**
-             * @default email
-             * @enum {string}
-             */
-            channel: "email" | "slack";
-        };
-        /** @description The result of sending a message, with the response of the channel's server. */
-        TrialResult: {
-            sent: boolean;
-            status: number | null;
-            answer: string | null;
-            error: string | null;
-        };
-        /** @description An image of a report. */
-        UploadedFile: {
-            /** @description For the `file` of a block. */
-            file: string;
-            width: number;
-            height: number;
-        };
-        /** @description When mails are sent, and to whom. */
-        UsageAlertSettings: {
-            percent: number[];
-            amounts: number[];
-            /** @enum {string} */
-            recipients: "admins" | "billing";
-            categories: components["schemas"]["AlertCategories"];
-        };
-        /** @description Hours, energy, storage, ingestion, and what they cost. None: not known. */
-        UsageFigures: {
-            runs: number;
-            tracked_hours: number;
-            host_hours: number;
-            /** @description CPU time of the processes of runs. */
-            cpu_hours: number | null;
-            device_hours: number;
-            device_unknown_use_hours: number;
-            device_busy_hours: number;
-            device_idle_hours: number;
-            device_hung_hours: number;
-            device_failed_hours: number;
-            device_wasted_hours: number;
-            /** @description Lost by what was found to be wrong with runs. */
-            device_lost_hours: number;
-            energy_kwh: number | null;
-            energy_measured_share: number | null;
-            energy_unknown_hours: number;
-            co2_kg: number | null;
-            storage_gb_month: number;
-            storage_bytes_end: number;
-            ingest_gb: number;
-            points: number;
-            requests: number;
-            /** @description None: nothing that was used has a price. */
-            cost: number | null;
-            wasted: number | null;
-            wasted_failed: number | null;
-            wasted_hung: number | null;
-            /** @description What the lost device-hours cost. */
-            lost: number | null;
-        };
-        /** @description Usage by some dimensions, and in all. */
-        UsageReport: {
-            from: string;
-            to: string;
-            time_zone: string;
-            currency: string;
-            /** @description A name for each dimension of `by`, and the figures. */
-            rows: {
-                [key: string]: Json;
-            }[];
-            sums: components["schemas"]["UsageFigures"];
-            /** @description What the month will have cost; None: not known. */
-            forecast: number | null;
-        };
-        /** @description The code that a device shows. */
-        UserCode: {
-            code: string;
-        };
-        /** @description A user's page, with the projects and teams that the requester may see. */
-        UserPage: {
-            /** @constant */
-            kind: "user";
-            name: string;
-            display_name: string;
-            institution: string;
-            bio: string;
-            location: string;
-            links: components["schemas"]["ShownLink"][];
-            /** @description Markdown. */
-            intro: string;
-            intro_html: string;
-            /** @description The digest of the picture. */
-            picture: string | null;
-            state: string;
-            created_ms: number;
-            teams: components["schemas"]["Named"][];
-            projects: {
-                [key: string]: Json;
-            }[];
-            pinned_reports: components["schemas"]["ListedReport"][];
-            may: string[];
-        };
-        /** @description Users whose name begins so. */
-        UsersPage: {
-            users: components["schemas"]["Named"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description What a list of runs shows until the user chooses. */
-        UsualColumns: {
-            goal: components["schemas"]["GoalMetric"] | null;
-            /** @description Fields of the configuration in which the newest runs differ. */
-            config: string[];
-        };
-        ValidationError: {
-            loc: (string | number)[];
-            msg: string;
-            type: string;
-            input?: Json;
-            ctx?: Record<string, never>;
-        };
-        /** @description A mail that confirms an address was sent. */
-        VerificationSent: {
-            /** @constant */
-            done: "verification";
-        };
-        /** @description An address that was confirmed. */
-        VerifiedEmail: {
-            email: string;
-        };
-        /** @description Where a version is: in the artifact under which it was logged, or to which it was linked. */
-        VersionName: {
-            /** @description The team or user that has the project; null without accounts. */
-            entity: string | null;
-            project: string;
-            name: string;
-            version: number;
-            aliases: string[];
-        };
-        /** @description A run that used a version. */
-        VersionUser: {
-            run: string;
-            run_entity: string | null;
-            run_project: string | null;
-        };
-        /** @description Changes of a view; what is left out does not change. */
-        ViewChanges: {
-            /** @description Of the view that you saw. */
-            revision: number;
-            name?: string | null;
-            data?: {
-                [key: string]: Json;
-            } | null;
-            published?: boolean | null;
-        };
-        /**
-         * @description The visibility of a project, from the narrowest to the widest.
-         * @enum {string}
-         */
-        Visibility: "private" | "restricted" | "team" | "organisation" | "public" | "open";
-        /** @description A device that shows a code. */
-        WaitingDevice: {
-            name: string;
-            ip: string;
-            created_ms: number;
-            expires_ms: number;
-        };
-        /** @description How a user may join a team whose page they see. */
-        WayToJoin: {
-            /**
-             * @description `auto`: at once. `requested`: they asked.
-             * @enum {string}
-             */
-            how: "ask" | "auto" | "requested";
-            /** @description The id of the request. */
-            request: number | null;
-        };
-        /** @description Changes; a field that is left out stays as it is, and null removes a secret or the payload. */
-        WebhookChanges: {
-            /** @default  */
-            name: string;
-            /** @default  */
-            url: string;
-            access_secret?: string | null;
-            signing_secret?: string | null;
-            payload?: string | null;
-            /** @default true */
-            enabled: boolean;
-        };
-        /** @description A test request to a webhook. */
-        WebhookTest: {
-            /** @description Sent instead of the webhook's own payload. */
-            payload?: string | null;
-        };
-        /** @description The receiver took the request. */
-        WebhookTested: {
-            /** @constant */
-            done: "sent";
-        };
-        /** @description The webhooks of a team. */
-        WebhooksPage: {
-            webhooks: components["schemas"]["Webhook"][];
-            total: number;
-            next: string | null;
-        };
-        /** @description A user's account. */
-        Account: {
-            /** @constant */
-            kind: "user";
-            name: string;
-            display_name: string;
-            /** @description The digest of the picture. */
-            picture: string | null;
-            /** @enum {string} */
-            state: "active" | "unverified" | "suspended" | "deleted";
-            /** @description The primary address. */
-            email: string | null;
-            /** @enum {string} */
-            org_role: "member" | "admin";
-            /** @enum {string} */
-            access: "full" | "viewer" | "none";
-            /** @enum {string} */
-            billing_role: "none" | "viewer" | "admin";
-            teams: components["schemas"]["OwnTeam"][];
-            /** @description Where runs go that name no entity; empty: nowhere. */
-            default_entity: string;
-            time_zone: string;
-            locale: string;
-            /** @enum {string} */
-            theme: "" | "system" | "light" | "dark";
-            /** @description The path that the user sees first. */
-            landing_page: string;
-            second_factor: boolean;
-            /** @description Whether there is one. */
-            password: boolean;
-            /** @description An administrator has set the password: nothing else may be done before it is changed. */
-            must_change_password: boolean;
-            /** @description When it will be deleted, if that was requested. */
-            delete_after_ms: number | null;
-            /** @description Actions in the organisation, such as `team:create`. */
-            may: string[];
-            /** @enum {string} */
-            api_key_creation: "members" | "admins";
-            /** @description Whether users have projects in a space of their own. */
-            personal_entities: boolean;
-        };
-        /** @description The next commands to an agent. */
-        AgentCommands: {
-            commands: components["schemas"]["AgentCommand"][];
-        };
-        /**
-         * @description The mode of one team, project or run.
-         *
-         *     `name` is `team`, `entity/project` or `entity/project/run`.
-         */
-        AlertException: {
-            /** @enum {string} */
-            scope: "team" | "project" | "run";
-            name: string;
-            /** @enum {string} */
-            mode: "off" | "all";
-        };
-        /** @description A request that a version gets a protected alias. */
-        AliasRequest: {
-            id: number;
-            collection: string;
-            /** @description Of the version. */
-            number: number;
-            alias: string;
-            /** @enum {string} */
-            state: "open" | "approved" | "declined" | "withdrawn";
-            author: string;
-            created_ms: number;
-            closed_by: string | null;
-            closed_ms: number | null;
-            comments: number;
-        };
-        /** @description A service that a team reaches by Apprise. */
-        AppriseDestination: {
-            id: number;
-            name: string;
-            /** @description The service of its URL. */
-            shown: string;
-            created_ms: number;
-        };
-        /** @description A version of an artifact. */
-        Artifact: {
-            /** @description The team or user that has the project; null without accounts. */
-            entity: string | null;
-            project: string;
-            name: string;
-            type: string;
-            /** @description Its number, from 0. */
-            version: number;
-            aliases: string[];
-            /** @description Of its files, as wandb's clients compute it. */
-            digest: string;
-            description: string;
-            metadata: {
-                [key: string]: Json;
-            };
-            bytes: number;
-            /** @description How many files and references it has. */
-            files: number;
-            created_ms: number;
-            /** @description The run that logged it, if the requester may read it. */
-            run: string | null;
-            /** @description The runs that used it, as far as the requester may read them. */
-            used_by: string[];
-            /** @description When it is deleted, ms UTC; null: it is kept. */
-            expires_ms: number | null;
-        };
-        /** @description The plan of a team, a user or the organisation, from a day on. */
-        AssignedPlan: {
-            /** @description None: the organisation. */
-            entity: string | null;
-            plan: string;
-            valid_from: string;
-        };
-        /** @description An event, without internal ids. `before` and `after`: what was changed, by name. */
-        AuditEvent: {
-            id: number;
-            time_ms: number;
-            action: string;
-            outcome: string;
-            actor_kind: string;
-            actor_name: string;
-            via: string;
-            key_public_id: string | null;
-            ip: string | null;
-            agent: string | null;
-            request_id: string | null;
-            entity: string | null;
-            project: string | null;
-            run: string | null;
-            target: string | null;
-            before: {
-                [key: string]: Json;
-            } | null;
-            after: {
-                [key: string]: Json;
-            } | null;
-        };
-        /** @description Where the audit log is sent; without a URL, nowhere. */
-        AuditWebhook: {
-            url: string | null;
-            created_ms?: number | null;
-            delivered_ms?: number | null;
-            /** @description How many events wait. */
-            waiting?: number | null;
-            /** @description Why they could not be sent. */
-            problem?: string | null;
-            /** @description What signs the requests; shown once. */
-            secret?: string | null;
-        };
-        /** @description Which runs and artifacts an automation is about; what is empty excludes none. */
-        AutomationFilter: {
-            projects: string[];
-            run_name: string;
-            author: string;
-            tag: string;
-        };
-        /** @description An automation. Of a definition that is damaged in the database there is only `damaged`. */
-        Automation: {
-            id: number;
-            name: string;
-            enabled: boolean;
-            /**
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            event: {
-                [key: string]: Json;
-            };
-            /** @default [] */
-            actions: {
-                [key: string]: Json;
-            }[];
-            /**
-             * @default {
-             *       "projects": [],
-             *       "run_name": "",
-             *       "author": "",
-             *       "tag": ""
-             *     }
-             */
-            filter: components["schemas"]["AutomationFilter"];
-            /** @default 24 */
-            cooldown_h: number;
-            /** @default  */
-            description: string;
-            damaged: string | null;
-            /** @description None: the user was deleted. */
-            created_by: string | null;
-            created_ms: number;
-            changed_ms: number;
-            /** @description Why the server switched it off. */
-            problem: string | null;
-        };
-        /** @description A feature under development. */
-        BetaFeature: {
-            name: string;
-            /** @description What it does. */
-            text: string;
-            /** @description The version that has it first. */
-            since: string;
-            /** @enum {string} */
-            stage: "beta" | "retiring";
-            on: boolean;
-            /** @description What the organisation decided for all. */
-            forced: ("on" | "off") | null;
-        };
-        /** @description A bucket of the organisation. */
-        Bucket: {
-            /** @enum {string} */
-            provider: "s3" | "gcs" | "azure" | "folder";
-            bucket: string;
-            prefix: string;
-            endpoint: string;
-            region: string;
-            kms_key: string;
-            /** @description Whether clients read it at signed addresses, if it has such. */
-            direct: boolean;
-            /** @description Of the last check. */
-            steps: components["schemas"]["BucketStep"][];
-            checked_ms: number | null;
-            /** @description Since when it cannot be used; null: it can. */
-            away_ms: number | null;
-            away_reason: string | null;
-            id: number;
-            name: string;
-            account: string;
-            tenant: string;
-            client_id: string;
-            /** @enum {string} */
-            credentials: "environment" | "secret";
-            created_ms: number;
-            /** @description Teams that have it. */
-            teams: string[];
-        };
-        /** @description The result for one run. */
-        BulkResult: {
-            id: string;
-            entity: string | null;
-            done: ("update" | "delete" | "restore" | "stop") | null;
-            /** @description Why it was not changed. */
-            error: string | null;
-        };
-        /** @description The results of a change of many runs. */
-        BulkResults: {
-            /** @description In the order of the request. */
-            results: components["schemas"]["BulkResult"][];
-        };
-        /** @description The versions of one artifact together. */
-        Collection: {
-            name: string;
-            type: string;
-            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
-            kind: string;
-            description: string;
-            tags: string[];
-            versions: number;
-            created_ms: number;
-            updated_ms: number;
-            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
-            ttl_s: number | null;
-        };
-        /** @description The numbers of a column in the runs of a group. */
-        ColumnSummary: {
-            /** @description How many runs have a number. */
-            n: number;
-            min: number | null;
-            mean: number | null;
-            max: number | null;
-            sum: number | null;
-        };
-        /** @description A line that matches, without control characters. */
-        ConsoleMatch: {
-            time_ms: number;
-            host: string;
-            rank: number | null;
-            /** @description Of the line in the output of its process, from 0. */
-            number: number;
-            /** @enum {string} */
-            stream: "stdout" | "stderr";
-            text: string;
-            /** @description The lines before it that the same process printed. */
-            before: string[];
-            after: string[];
-        };
-        /** @description Which cost centre pays for a team, a user or a project from a day on. */
-        CostCentreAssignment: {
-            /** @description None: it is gone. */
-            entity: string | null;
-            /** @description None: all projects that have no cost centre of their own. */
-            project: string | null;
-            valid_from: string;
-            /** @description None: none, so the team or user itself. */
-            cost_centre: string | null;
-        };
-        /** @description Who pays. */
-        CostCentre: {
-            code: string;
-            name: string;
-            address: string;
-            contact: string;
-            purchase_order: string;
-        };
-        /** @description What a finding cost. */
-        Cost: {
-            device_hours: number;
-            money: number | null;
-        };
-        /** @description A custom role. */
-        CustomRole: {
-            id: number;
-            name: string;
-            description: string;
-            /** @enum {string} */
-            base: "viewer" | "member";
-            /** @description Actions that it adds to its base. */
-            permissions: string[];
-            /** @description How many memberships have it. */
-            people: number;
-            /** @description In how many teams. */
-            teams: number;
-        };
-        /** @description A dataset as a node: that of one name and digest in a project. */
-        DatasetNode: {
-            /** @description The team or user that has the project; null without accounts. */
-            entity: string | null;
-            project: string;
-            name: string;
-            digest: string;
-            source_type: string;
-            /** @description The first 500 characters of where it is from. */
-            source: string;
-        };
-        /**
-         * @description What depends on versions of artifacts: at most 100 of each are shown.
-         *
-         *     What the requester may not read is counted and not shown.
-         */
-        Dependents: {
-            /** @description The runs that used it, the newest first. */
-            used_by: components["schemas"]["RunNode"][];
-            used_by_total: number;
-            /** @description The versions that these runs made. */
-            made_from: components["schemas"]["VersionNode"][];
-            made_from_total: number;
-            /** @description Where it is linked: it must be unlinked there first. */
-            links: components["schemas"]["VersionName"][];
-            /** @description 100: as many, or more. */
-            links_total: number;
-            /** @description Those that go with it. */
-            aliases: string[];
-            /** @description It is not linked. */
-            deletable: boolean;
-            /** @description `artifact:delete` if the requester may delete it. */
-            may: string[];
-        };
-        /** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
-        Difference: {
-            /** @enum {string} */
-            kind: "sampled" | "logged";
-            key: string;
-            host: string;
-            /** @description None for a logged value. */
-            role: string | null;
-            /** @description Of the process that logged it; None for a sampled series. */
-            rank: number | null;
-            unit: string;
-            /** @description Title of its chart. */
-            chart: string;
-            /**
-             * @description `level`: most values differ; `spike`: some are farther away than any outside.
-             * @enum {string}
-             */
-            how: "level" | "spike";
-            /**
-             * @description `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest.
-             * @enum {string}
-             */
-            part: "cause" | "logged" | "effect" | "volume";
-            /** @description How many series of the metric differ alike. */
-            series: number;
-            /** @description On how many hosts. */
-            hosts: number;
-            /** @description The statistic: 0 is no difference, 100 is the maximum. */
-            score: number;
-            inside: components["schemas"]["DifferencePart"];
-            outside: components["schemas"]["DifferencePart"];
-        };
-        /** @description When a rule would have fired. */
-        DryRun: {
-            /** @description How often it would have fired. */
-            times: number;
-            /** @description On how many runs it was evaluated. */
-            runs: number;
-            /** @description On how many it is at most: the newest. */
-            most_runs: number;
-            from_ms: number;
-            /** @description The newest 500. */
-            firings: components["schemas"]["PastFiring"][];
-            /** @description Some of what it was evaluated on, to draw. */
-            metrics: components["schemas"]["EvaluatedMetric"][];
-        };
-        /** @description An address of a user. */
-        Email: {
-            id: number;
-            address: string;
-            verified_ms: number | null;
-            primary: boolean;
-            /** @description Mail to it was refused lately. */
-            failing: boolean;
-            /** @description What signs in by it: `password`, and ids of providers. */
-            login_methods: string[];
-            created_ms: number;
-        };
-        /** @description How a run of a sweep ended. */
-        Ending: {
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            exit_code: number | null;
-            signal: number | null;
-            out_of_memory: boolean | null;
-        };
-        /** @description A file of a version. */
-        Entry: {
-            path: string;
-            /** @description The MD5 of a file as base64; of a reference: what identifies it. */
-            digest: string;
-            bytes: number | null;
-            /** @description Where the content is; null: it is a file. */
-            reference: string | null;
-            sha256: string | null;
-        };
-        /** @description A metric of a run that the rule was evaluated on. */
-        EvaluatedMetric: {
-            run: string;
-            project: string;
-            key: string;
-            host: string;
-        };
-        /** @description By which channels an event is notified. */
-        EventChoice: {
-            email: boolean;
-            slack: boolean;
-            /**
-             * @description Only events of this level or a higher one.
-             * @enum {string}
-             */
-            min_level: "info" | "warning" | "error";
-        };
-        /** @description An event of a run. */
-        Event: {
-            time_ms: number;
-            name: string;
-            level: string;
-            text: string;
-            host: string;
-            rank: number | null;
-            data: {
-                [key: string]: Json;
-            };
-            /** @description The user who made the change, or whose key sent the event; None: nobody known. */
-            author: components["schemas"]["RunAuthor"] | null;
-            /** @description The service account that did; None if none did. */
-            service_account: components["schemas"]["RunServiceAccount"] | null;
-        };
-        /** @description The value of a series that decided, and what it is compared with. */
-        Evidence: {
-            key: string;
-            /** @description The series in words. */
-            name: string;
-            host: string;
-            value: number;
-            unit: string;
-            normal: number | null;
-        };
-        /** @description A fact of all runs. */
-        FactRow: {
-            /** @enum {string} */
-            section: "run" | "config" | "git" | "packages" | "hardware" | "environment";
-            name: string;
-            /** @description Whether the runs differ in it, or some do not have it. */
-            differs: boolean;
-            /** @description Of each run; one value if it does not differ. */
-            values: Json[];
-            /** @description Places of the runs that do not have it. */
-            absent: number[];
-        };
-        /** @description The second factors that a user may choose from. */
-        Factors: {
-            code: boolean;
-            /** @description What a browser needs to ask for one. */
-            passkey: {
-                [key: string]: Json;
-            } | null;
-        };
-        /** @description Why a run failed. */
-        Failure: {
-            /**
-             * @description `running` if a rank has failed and others have not ended.
-             * @enum {string}
-             */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            /** @description The reason on one line. */
-            title: string;
-            /** @description The name of the exception's class. */
-            exception: string | null;
-            /** @description What the exception says; may have several lines. */
-            message: string | null;
-            exit_code: number | null;
-            signal: number | null;
-            out_of_memory: boolean | null;
-            /** @description Of the process that failed first, as are exit code and signal. */
-            host: string | null;
-            rank: number | null;
-            /** @description When that process ended. */
-            time_ms: number | null;
-            /** @description What it printed last, at most 20 lines. */
-            lines: components["schemas"]["PrintedLine"][];
-            /** @description How to record more, where the reason is not known. */
-            hint: string | null;
-        };
-        /** @description A name that a filter can compare. */
-        FieldChoice: {
-            name: string;
-            /** @enum {string} */
-            kind: "text" | "number" | "duration" | "time";
-            /** @description Up to 20 values, the most frequent first. */
-            values: (string | number | null)[];
-        };
-        /** @description The fields that a filter can name. */
-        FieldChoices: {
-            fields: components["schemas"]["FieldChoice"][];
-        };
-        /** @description A rule: what it finds, what that means, how it decides and what to do about it. */
-        FindingRule: {
-            id: string;
-            title: string;
-            meaning: string;
-            decided: string;
-            advice: string;
-            needs: string[];
-        };
-        /** @description All rules, and by the name of a signal what to install or switch on to have it. */
-        FindingRules: {
-            version: number;
-            rules: components["schemas"]["FindingRule"][];
-            remedies: {
-                [key: string]: string;
-            };
-        };
-        /** @description Something that is wrong with a run, or worth to know. */
-        Finding: {
-            id: string;
-            /** @enum {string} */
-            severity: "critical" | "warning" | "info";
-            /** @enum {string} */
-            confidence: "certain" | "likely" | "possible";
-            /** @description ms UTC. */
-            from_ms: number;
-            /** @description ms UTC; null while it goes on. */
-            to_ms: number | null;
-            /** @description Of the run's time, 0 to 1. */
-            share: number;
-            hosts: string[];
-            devices: number[];
-            ranks: number[];
-            text: string;
-            evidence: components["schemas"]["Evidence"][];
-            cost: components["schemas"]["Cost"];
-            advice: string;
-            docs: string;
-        };
-        /** @description What the rules say about a run. */
-        Findings: {
-            verdict: components["schemas"]["Verdict"];
-            findings: components["schemas"]["Finding"][];
-            fine: string[];
-            undecided: components["schemas"]["Undecided"][];
-        };
-        /** @description A time at which a rule fired for a series. */
-        Firing: {
-            id: number;
-            rule_id: number;
-            rule: string;
-            run: string;
-            project: string;
-            key: string;
-            host: string;
-            /** @enum {string} */
-            severity: "info" | "warning" | "error";
-            value: number | null;
-            fired_ms: number;
-            /** @description None while it fires. */
-            ended_ms: number | null;
-            /** @description Who was to be, or why nobody was. */
-            notified: string;
-            notifications: components["schemas"]["FiringNotification"][];
-        };
-        /** @description A device as it is now. None: not known. */
-        FleetDevice: {
-            /** @description `gpu`, `tpu`, `trn` or `ipu`: the beginning of its keys. */
-            kind: string;
-            index: string;
-            model: string | null;
-            memory_bytes: number | null;
-            /** @description % */
-            use: number | null;
-            /** @description Used share of its memory, %. */
-            memory: number | null;
-            memory_used_bytes: number | null;
-            /** @description W */
-            power: number | null;
-            /** @description W */
-            power_limit: number | null;
-            /** @description °C */
-            temperature: number | null;
-            /** @description Whether a run uses it. */
-            in_use: boolean | null;
-            /** @description Ids of the runs that use it. */
-            runs: string[];
-            flags: ("idle" | "throttled" | "hot" | "lost")[];
-        };
-        /** @description A host as it is now. */
-        FleetHost: {
-            name: string;
-            /**
-             * @description `running`: a run is on it; `lost`: its newest run was lost; `ended`: its newest run has ended.
-             * @enum {string}
-             */
-            state: "running" | "lost" | "ended";
-            /** @description Of its newest record. */
-            last_ms: number;
-            /** @description Those on it now; otherwise its newest one. */
-            runs: components["schemas"]["HostRun"][];
-            /** @description % */
-            cpu: number | null;
-            /** @description % */
-            memory: number | null;
-            devices: components["schemas"]["FleetDevice"][];
-            /** @description Its own and those of its devices. */
-            flags: ("idle" | "throttled" | "hot" | "lost")[];
-        };
-        /** @description The metric by which a run is judged, and its course. */
-        GoalLine: {
-            name: string;
-            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
-            goal: ("minimize" | "maximize") | null;
-            /** @description As the summary has it. */
-            last: number | null;
-            /** @description Means in equal parts of the run's time; None is a gap. */
-            line: (number | null)[];
-        };
-        /** @description A link without its secret. */
-        GuestLink: {
-            id: number;
-            created_ms: number;
-            /** @description None: until it is revoked. */
-            expires_ms: number | null;
-        };
-        /** @description A run on a host; times and state are those of its part on this host. */
-        HostRun: {
-            id: string;
-            entity: string | null;
-            project: string;
-            name: string;
-            author: components["schemas"]["RunAuthor"] | null;
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            started_ms: number;
-            /** @description Of its newest record. */
-            last_ms: number;
-            /** @description Indexes of the devices that it used; None: not known. */
-            devices: number[] | null;
-        };
-        /** @description Parameters, the most important first. */
-        Importances: {
-            /** @description How many have the number; fewer than 10 say nothing. */
-            runs: number;
-            /** @description The share of its variance that is predicted for runs that were not learned from. */
-            score: number | null;
-            parameters: components["schemas"]["ParameterImportance"][];
-        };
-        /** @description Something of which the user is notified. */
-        InboxItem: {
-            id: string;
-            /** @description `run.crashed`, `team.join_request`, `team.invitation` and others. */
-            kind: string;
-            /** @enum {string} */
-            level: "info" | "warning" | "error";
-            title: string;
-            text: string;
-            /** @description What it is about, such as `team/project`; may be empty. */
-            place: string;
-            /** @description Where it leads on this server. */
-            path: string | null;
-            time_ms: number;
-            /** @description Somebody waits for the user's answer. */
-            needs_decision: boolean;
-            unread: boolean;
-        };
-        /** @description A service whose tokens programs may show instead of keys. */
-        Issuer: {
-            id: number;
-            name: string;
-            url: string;
-            audience: string;
-            enabled: boolean;
-            created_ms: number;
-            /** @description Its keys were entered here: the server does not ask the issuer. */
-            pasted_keys: boolean;
-        };
-        /** @description A key without its secret. */
-        Key: {
-            /** @description The shown part of the key. */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            scope: "ingest" | "read" | "write" | "full";
-            /** @description Those that it works in; empty: all. */
-            teams: string[];
-            created_ms: number;
-            expires_ms: number | null;
-            last_used_ms: number | null;
-            revoked_ms: number | null;
-        };
-        /** @description The newest values of one host of a running run. */
-        Latest: {
-            run: string;
-            project: string;
-            host: string;
-            t: {
-                [key: string]: number;
-            };
-            values: {
-                [key: string]: number;
-            };
-            /** @description The team or user that has the project. */
-            entity: string | null;
-        };
-        /**
-         * @description Which node was made from which: a run made the target, or the target is a run that used the source.
-         *
-         *     A registered version was made from a logged model.
-         */
-        LineageEdge: {
-            /** @description The index of a node. */
-            source: number;
-            target: number;
-        };
-        /**
-         * @description A run, version, dataset or logged model.
-         *
-         *     All of them are null for one that the requester may not read, or that is in the trash.
-         */
-        LineageNode: {
-            /** @enum {string} */
-            kind: "run" | "version" | "dataset" | "model";
-            /** @description Steps from the first node; negative: what it was made from. */
-            generation: number;
-            run: components["schemas"]["RunNode"] | null;
-            version: components["schemas"]["VersionNode"] | null;
-            dataset: components["schemas"]["DatasetNode"] | null;
-            model: components["schemas"]["ModelNode"] | null;
-            /** @description It was made from something that is not among the nodes. */
-            more_before: boolean;
-            /** @description Something that is not among the nodes was made from it. */
-            more_after: boolean;
-        };
-        /** @description What a run or version was made from, and what was made from it, as a graph. */
-        Lineage: {
-            /** @description That of the path first, then by generation. */
-            nodes: components["schemas"]["LineageNode"][];
-            edges: components["schemas"]["LineageEdge"][];
-            /** @description There are more nodes within these generations than are shown. */
-            truncated: boolean;
-        };
-        /** @description A version in a collection of a registry. */
-        LinkedVersion: {
-            collection: string;
-            version: number;
-            aliases: string[];
-            tags: string[];
-            /**
-             * Properties
-             * @description The tags of MLflow's clients that have a value.
-             */
-            properties: {
-                [key: string]: string;
-            };
-            /** @description As MLflow's clients set it. */
-            stage: string;
-            description: string;
-            /** @description Who linked it; empty if that is not known. */
-            author: string;
-            /** @description When it was linked. */
-            created_ms: number;
-            downloads: number;
-            digest: string;
-            bytes: number;
-            files: number;
-            metadata: {
-                [key: string]: Json;
-            };
-            /** @description The run that logged it, if the requester may read it. */
-            run: string | null;
-            run_entity: string | null;
-            run_project: string | null;
-            /** @description Null: it is in this registry only, or the requester may not read the project. */
-            source: components["schemas"]["LinkSource"] | null;
-            /** @description Those of the run that were asked for. */
-            fields: {
-                [key: string]: string | number;
-            };
-        };
-        /** @description A project in a list. `deleted_ms` is there in the trash only. */
-        ListedProject: {
-            name: string;
-            entity: string;
-            visibility: components["schemas"]["Visibility"];
-            owner: string | null;
-            /** @description Without those in the trash. */
-            runs: number;
-            newest_ms: number | null;
-            created_ms: number;
-            deleted_ms: number | null;
-        };
-        /** @description A run in a list with the requested columns. */
-        ListedRun: {
-            id: string;
-            project: string;
-            name: string;
-            group: string | null;
-            job_type: string | null;
-            tags: string[];
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            /** @description None if a signal ended it or its end was not recorded. */
-            exit_code: number | null;
-            signal: number | null;
-            /** @description Whether the kernel killed it because memory was exhausted. */
-            out_of_memory: boolean | null;
-            /** @description ms UTC, as all times. */
-            started_ms: number;
-            /** @description None while the run is running. */
-            ended_ms: number | null;
-            duration_ms: number;
-            hosts: components["schemas"]["HostState"][];
-            summary: {
-                [key: string]: Json;
-            };
-            /** @description By host: the newest values of the keys requested with `last`. */
-            last: {
-                [key: string]: {
-                    [key: string]: number | null;
-                };
-            };
-            /** @description When a user requested its end; None if not requested. */
-            stop_requested_ms: number | null;
-            /** @description The team or user that has the project; None without accounts. */
-            entity: string | null;
-            /** @description None without accounts, and if nobody is known. */
-            author: components["schemas"]["RunAuthor"] | null;
-            /** @description None if a user's own key sent the run. */
-            service_account: components["schemas"]["RunServiceAccount"] | null;
-            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
-            verdict: components["schemas"]["RunVerdict"] | null;
-            starred: boolean;
-            /** @description When it was moved to the trash; None if it is not there. */
-            deleted_ms: number | null;
-            /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
-            may?: string[] | null;
-            /**
-             * @description The first line of its notes, cut after 200 characters.
-             * @default
-             */
-            notes: string;
-            /**
-             * @description By the names in `columns`; None: no value.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            columns: {
-                [key: string]: string | number | null;
-            };
-            /**
-             * @description By key: means in equal parts of the run's time; None is a gap. Empty without values.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            sparklines: {
-                [key: string]: (number | null)[];
-            };
-            /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
-            goal?: components["schemas"]["GoalLine"] | null;
-        };
-        /** @description A team, user or project whose runs lost device-hours. */
-        LosingPlace: {
-            /** @description The team or user. */
-            entity: string | null;
-            /** @description null for all projects of a team or user. */
-            project: string | null;
-            /** @description Whether you may read the runs of the project; null for a team or user. */
-            readable: boolean | null;
-            device_hours: number;
-            money: number | null;
-            runs: number;
-        };
-        /** @description A run that lost device-hours to a cause. */
-        LosingRun: {
-            run: string;
-            name: string;
-            entity: string | null;
-            project: string;
-            cause: string;
-            /** @description Of the finding to which it lost most, as are the times. */
-            text: string;
-            from_ms: number;
-            /** @description ms UTC; null while it goes on. */
-            to_ms: number | null;
-            device_hours: number;
-            money: number | null;
-        };
-        /** @description Device-hours that runs lost, by cause, the most first. No hour counts twice. */
-        LostHours: {
-            since_ms: number;
-            until_ms: number;
-            /** @description Of the organisation's prices; null: these are not used. */
-            currency: string | null;
-            device_hours: number;
-            money: number | null;
-            causes: components["schemas"]["LostTimeCause"][];
-            judged_runs: number;
-            /** @description Runs of the period that are not judged yet. */
-            waiting_runs: number;
-        };
-        /** @description What was lost to findings of one id. */
-        LostTimeCause: {
-            id: string;
-            title: string;
-            device_hours: number;
-            /** @description null: nothing has a price, or you may not see prices. */
-            money: number | null;
-            runs: number;
-        };
-        /** @description The versions of one artifact together, with where they are. */
-        MatchingCollection: {
-            name: string;
-            type: string;
-            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
-            kind: string;
-            description: string;
-            tags: string[];
-            versions: number;
-            created_ms: number;
-            updated_ms: number;
-            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
-            ttl_s: number | null;
-            /** @description The team or user that has the project; null without accounts. */
-            entity: string | null;
-            project: string;
-        };
-        /** @description A key under which a run logged media. */
-        MediaKey: {
-            key: string;
-            /** @description `image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`. */
-            kind: string;
-            /** @description Number of records. */
-            count: number;
-            first_step: number | null;
-            last_step: number | null;
-            last_ms: number;
-        };
-        /** @description One logged image, table or other medium. */
-        MediaRecord: {
-            key: string;
-            kind: string;
-            step: number | null;
-            time_ms: number;
-            rank: number | null;
-            host: string;
-            /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
-            items: {
-                [key: string]: Json;
-            }[];
-        };
-        /** @description A member of a team. */
-        Member: {
-            name: string;
-            display_name: string;
-            role: components["schemas"]["Role"];
-            custom_role: string | null;
-            /** @enum {string} */
-            access: "full" | "viewer" | "none";
-            created_ms: number;
-            last_seen_ms: number | null;
-            /** @description When the membership ends. */
-            expires_ms: number | null;
-            added_by: string | null;
-            /** @description For those who may see it. */
-            email?: string | null;
-            /** @description The digest of the picture; in lists. */
-            picture?: string | null;
-        };
-        /** @description A logged model as a node. */
-        ModelNode: {
-            /** @description The team or user that has the project; null without accounts. */
-            entity: string | null;
-            project: string;
-            name: string;
-            model_id: string;
-            type: string | null;
-            created_ms: number;
-        };
-        /** @description The scopes that a link can mute, named as in the mail. */
-        Mute: {
-            entity: string;
-            project: string;
-            run: string;
-            scopes: ("team" | "project" | "run")[];
-            muted: ("team" | "project" | "run")[];
-        };
-        /** @description A team of the requester, with their role. */
-        MyTeam: {
-            name: string;
-            display_name: string;
-            role: string;
-            custom_role: string | null;
-            members: number;
-            created_ms: number;
-        };
-        /** @description A run of a request. */
-        NamedRun: {
-            id: string;
-            /** @description Where several teams or users have a run of this id. */
-            entity?: string | null;
-        };
-        /** @description A user or team in a list. */
-        Named: {
-            name: string;
-            display_name: string;
-        };
-        /** @description A row that the training has logged. */
-        NewRow: {
-            host: string;
-            rank: number | null;
-            step: number;
-            t: number;
-            values: {
-                [key: string]: number | null;
-            };
-        };
-        /** @description Samples that a host has sent. */
-        NewSample: {
-            host: string;
-            role: string;
-            t: number;
-            values: {
-                [key: string]: number | null;
-            };
-        };
-        /** @description A message of an automation to one receiver. */
-        Notification: {
-            id: number;
-            automation: number | null;
-            event: string;
-            /** @description By what it is sent. */
-            channel: string;
-            /** @description Whom it is for. */
-            receiver: string;
-            title: string;
-            /** @enum {string} */
-            state: "pending" | "finished" | "failed" | "dropped";
-            tries: number;
-            status: number | null;
-            answer: string | null;
-            error: string | null;
-            created_ms: number;
-            /** @description When it is tried again; None: it is not. */
-            next_ms: number | null;
-            ended_ms: number | null;
-        };
-        /** @description A user as administrators see them. */
-        OrgMember: {
-            name: string;
-            display_name: string;
-            email: string | null;
-            /** @enum {string} */
-            org_role: "member" | "admin";
-            /** @enum {string} */
-            access: "full" | "viewer" | "none";
-            /** @enum {string} */
-            billing_role: "none" | "viewer" | "admin";
-            /** @description `inactive`: not seen for half a year. */
-            state: string;
-            teams: string[];
-            login_methods: string[];
-            last_seen_ms: number | null;
-            created_ms: number;
-            delete_after_ms: number | null;
-        };
-        /** @description A team as administrators of the organisation see it. */
-        OrgTeam: {
-            name: string;
-            display_name: string;
-            /** @enum {string} */
-            type: "work" | "academic";
-            company: string;
-            /** @description Of new projects. */
-            default_visibility: components["schemas"]["Visibility"];
-            members: number;
-            created_ms: number;
-            deleted_ms: number | null;
-            without_administrator: boolean;
-        };
-        /** @description The settings by name. `picture`: the digest of the organisation's picture. */
-        OrganisationSettings: {
-            settings: {
-                [key: string]: components["schemas"]["OrganisationSetting"];
-            };
-            picture: string | null;
-            /** @description That work now: they end if public links are switched off. */
-            public_links: number;
-        };
-        /** @description How much a parameter decides. */
-        ParameterImportance: {
-            /** @description A field of the configuration. */
-            name: string;
-            /** @description Of what all parameters decide together, from 0 to 1. */
-            share: number;
-            /** @description Of ranks (Spearman), from -1 to 1; None for texts. */
-            correlation: number | null;
-            /** @description How many different values there are. */
-            values: number;
-        };
-        /** @description A passkey of a user. */
-        Passkey: {
-            id: number;
-            name: string;
-            /** @description It is synced to other devices of the user. */
-            backed_up: boolean;
-            created_ms: number;
-            last_used_ms: number | null;
-        };
-        /** @description A time at which the rule would have fired. `ended_ms`: None while it would fire. */
-        PastFiring: {
-            run: string;
-            project: string;
-            key: string;
-            host: string;
-            value: number | null;
-            fired_ms: number;
-            ended_ms: number | null;
-        };
-        /** @description A payment at the service. */
-        Payment: {
-            provider: string;
-            /** @description By which the service knows the payment. */
-            reference: string;
-            /** @description Where it is paid; "": no more. */
-            url: string;
-            /** @enum {string} */
-            state: "open" | "paid" | "expired";
-        };
-        /** @description A user's events, exceptions and times of notifications. */
-        PersonalAlerts: {
-            events: components["schemas"]["ChosenEvents"];
-            quiet: components["schemas"]["QuietHours"];
-            /** @enum {string} */
-            digest: "off" | "hourly" | "daily";
-            /** @description When the daily digest is sent: `08:00`. */
-            daily_at: string;
-            time_zone: string;
-            /** @description The exceptions of projects. */
-            projects: components["schemas"]["ProjectAlerts"][];
-            exceptions: components["schemas"]["AlertException"][];
-            /** @description The server sends mail. */
-            mail: boolean;
-            /** @description The user's own channel; None: there is none. */
-            slack: components["schemas"]["OwnSlackChannel"] | null;
-            /** @description Channels can be chosen at Slack. */
-            slack_app: boolean;
-        };
-        /** @description A category's included units and limit in a plan. */
-        PlanLimit: {
-            /** @enum {string} */
-            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-            included: number;
-            limit: number | null;
-            refuse_new_runs: boolean;
-        };
-        /** @description A line of the output, without control characters and secrets. */
-        PrintedLine: {
-            time_ms: number;
-            /** @enum {string} */
-            stream: "stdout" | "stderr";
-            text: string;
-        };
-        /** @description A profile with all its fields, as its owner sees it. */
-        Profile: {
-            display_name: string;
-            institution: string;
-            bio: string;
-            location: string;
-            links: components["schemas"]["ShownLink"][];
-            /** @description Markdown. */
-            intro: string;
-            hide_teams: boolean;
-            default_visibility: string;
-            code_saving: boolean;
-            time_zone: string;
-            locale: string;
-            /** @enum {string} */
-            theme: "" | "system" | "light" | "dark";
-            landing_page: string;
-            mail_switched_off: ("reminders" | "teams")[];
-            mail_address: string;
-            default_entity: string;
-        };
-        /** @description A project. Of one that the requester may change but not read: its name, owner and visibility only. */
-        ProjectDetail: {
-            name: string;
-            entity: string;
-            /** @default  */
-            description: string;
-            /**
-             * @description Markdown.
-             * @default
-             */
-            overview: string;
-            /** @default  */
-            overview_html: string;
-            visibility: components["schemas"]["Visibility"];
-            /**
-             * @description The visibilities that it cannot get, and why; none for who may not change it.
-             * @default {
-             *       "$ref": "#/components/schemas/Json"
-             *     }
-             */
-            blocked_visibilities: {
-                [key: string]: string;
-            };
-            owner: string | null;
-            /** @default 0 */
-            created_ms: number;
-            deleted_ms: number | null;
-            purged_ms: number | null;
-            /** @default 0 */
-            runs: number;
-            newest_ms: number | null;
-            /** @default false */
-            starred: boolean;
-            /**
-             * @description What the requester may do with it and in it.
-             * @default []
-             */
-            may: string[];
-        };
-        /** @description Who was added to a project: a user, or a service account. */
-        ProjectMember: {
-            name: string;
-            display_name: string;
-            service_account: boolean;
-            /** @description None: the role in the team. */
-            role: ("viewer" | "member" | "admin") | null;
-            custom_role: string | null;
-            created_ms: number;
-        };
-        /** @description A project with runs. */
-        Project: {
-            name: string;
-            /** @description The team or user whose it is; None without accounts. */
-            entity: string | null;
-            runs: number;
-            running: number;
-            /** @description Start of its newest run, ms UTC. */
-            newest_ms: number;
-        };
-        /** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
-        QuietHours: {
-            on: boolean;
-            start: string;
-            end: string;
-            errors_pass: boolean;
-        };
-        /** @description A process of a training. */
-        Rank: {
-            host: string;
-            pid: number;
-            rank: number | null;
-            local_rank: number | null;
-            world_size: number | null;
-            exit_code: number | null;
-            signal: number | null;
-            out_of_memory: boolean | null;
-            ended_ms: number | null;
-        };
-        /** @description A price, in the organisation's currency for one unit. */
-        Rate: {
-            id: number;
-            /** @enum {string} */
-            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
-            device_glob: string;
-            price: number;
-            unit: string;
-            currency: string;
-            valid_from: string;
-            valid_to: string | null;
-            note: string;
-            created_by: string;
-        };
-        /** @description How many users reacted to a comment with an emoji. */
-        Reaction: {
-            emoji: string;
-            count: number;
-            mine: boolean;
-        };
-        /** @description A user who administers a registry. */
-        RegistryAdmin: {
-            name: string;
-            display_name: string;
-            /** @description Since when. */
-            created_ms: number;
-        };
-        /** @description A collection of a registry. */
-        RegistryCollection: {
-            name: string;
-            type: string;
-            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
-            kind: string;
-            description: string;
-            tags: string[];
-            versions: number;
-            created_ms: number;
-            updated_ms: number;
-            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
-            ttl_s: number | null;
-            /** @description The number of its newest version. */
-            newest: number | null;
-            /** @description Alias → number of a version. */
-            aliases: {
-                [key: string]: number;
-            };
-            /** @description Who made it. */
-            owner: string | null;
-            /** @description Of all its versions. */
-            downloads: number;
-        };
-        /** @description A member of a registry of the organisation. */
-        RegistryMember: {
-            name: string;
-            display_name: string;
-            /** @enum {string} */
-            role: "viewer" | "member";
-            /** @description Since when they have the role. */
-            created_ms: number;
-        };
-        /** @description A registry: collections of versions that were linked to it. */
-        Registry: {
-            name: string;
-            /** @description The team or user that keeps it, or `organisation`. */
-            entity: string | null;
-            description: string;
-            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
-            visibility: string;
-            created_ms: number;
-            changed_ms: number;
-            collections: number;
-            versions: number;
-        };
-        /** @description A comment. */
-        ReportComment: {
-            id: number;
-            reply_to: number | null;
-            /** @description None: the author's account was deleted, or the comment was. */
-            author: string | null;
-            author_name: string | null;
-            block: string | null;
-            panel: string | null;
-            x: number | null;
-            /** @description Empty: it was deleted, but others have replied. */
-            text: string;
-            html: string;
-            created_ms: number;
-            changed_ms: number | null;
-            resolved_ms: number | null;
-            resolved_by: string | null;
-            reactions: components["schemas"]["Reaction"][];
-            may: components["schemas"]["CommentRights"];
-        };
-        /** @description A user who is editing a report. */
-        ReportEditor: {
-            name: string;
-            display_name: string;
-        };
-        /** @description A report with its blocks. */
-        Report: {
-            id: number;
-            /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
-            slug: string;
-            entity: string;
-            project: string;
-            /** @description None: the author's account was deleted. */
-            author: string | null;
-            service_account: string | null;
-            title: string;
-            description: string;
-            /** @enum {string} */
-            state: "draft" | "published";
-            /** @description Of the working copy. */
-            revision: number;
-            published_revision: number | null;
-            published_ms: number | null;
-            created_ms: number;
-            changed_ms: number;
-            deleted_ms: number | null;
-            unpublished_changes: boolean;
-            starred: boolean;
-            followed: boolean;
-            /** @description That the blocks are of. */
-            shown_revision: number;
-            blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
-            /** @description The blocks of text as HTML, by their ids. */
-            html: {
-                [key: string]: string;
-            };
-            may: components["schemas"]["ReportRights"];
-        };
-        /** @description A person with whom a report is shared. */
-        ReportShare: {
-            name: string;
-            /**
-             * @description `edit`: may change and publish it too.
-             * @enum {string}
-             */
-            role: "view" | "edit";
-            created_ms: number;
-        };
-        /** @description A version of a report. */
-        ReportVersion: {
-            revision: number;
-            /** @description None: a service account, or the author's account was deleted. */
-            author: string | null;
-            created_ms: number;
-            /** @description It is or was what readers see. */
-            is_published: boolean;
-        };
-        /** @description A comment on a request. */
-        RequestComment: {
-            author: string;
-            text: string;
-            html: string;
-            created_ms: number;
-        };
-        /** @description A training went on after a restart. */
-        Resume: {
-            /** @description ms UTC: of the last value before it. */
-            after_t: number;
-            /** @description Of that value; may be higher than `step`. */
-            after_step: number;
-            /** @description ms UTC: of the first value after it. */
-            t: number;
-            step: number;
-        };
-        /** @description A rule of a team or user. */
-        Rule: {
-            id: number;
-            name: string;
-            /** @description As in a file of rules. */
-            rule: {
-                [key: string]: Json;
-            };
-            enabled: boolean;
-            /** @description None: not muted. */
-            muted_until_ms: number | null;
-            created_ms: number;
-            changed_ms: number;
-        };
-        /** @description The user whose run it is. */
-        RunAuthor: {
-            id: number;
-            /** @description The user name; None for a deleted user. */
-            name: string | null;
-            display_name: string;
-            /** @description The user's picture is at `/-/picture/{picture}`; None: none. */
-            picture: string | null;
-        };
-        /** @description Runs with the same values. */
-        RunGroup: {
-            /** @description By the names in `by`; None where the runs have no value. */
-            values: {
-                [key: string]: string | number | null;
-            };
-            runs: number;
-            /** @description How many runs are in each state; none is left out. */
-            states: {
-                [key: string]: number;
-            };
-            /** @description When the first and the last of the runs started. */
-            started_ms: (number | null)[];
-            /** @description How long the runs took, or have taken so far. */
-            duration_ms: components["schemas"]["ColumnSummary"];
-            columns: {
-                [key: string]: components["schemas"]["ColumnSummary"];
-            };
-        };
-        /** @description A page of groups of runs. */
-        RunGroups: {
-            groups: components["schemas"]["RunGroup"][];
-            /** @description Groups on all pages. */
-            total: number;
-            /** @description The `after` of the next page; None on the last. */
-            next: string | null;
-        };
-        /** @description A run as a node. */
-        RunNode: {
-            /** @description The team or user that has the project; null without accounts. */
-            entity: string | null;
-            project: string;
-            run: string;
-            name: string;
-            group: string;
-            job_type: string;
-            started_ms: number;
-        };
-        /** @description A page of runs. */
-        RunPage: {
-            runs: components["schemas"]["ListedRun"][];
-            /** @description Runs that match the filters, on all pages. */
-            total: number;
-            /** @description The `after` of the next page; None on the last. */
-            next: string | null;
-            /**
-             * @description Runs whose system statistics or verdicts are not computed yet: they have none for now.
-             * @default 0
-             */
-            pending: number;
-        };
-        /** @description The series of a run by metric, without their values. */
-        RunPlan: {
-            run: string;
-            /** @description The position in the run: an event stream after it misses nothing. */
-            cursor: string;
-            /** @description Time of the newest sample; 0 without samples. */
-            newest_ms: number;
-            /** @description Series that match, on all pages. */
-            total: number;
-            /** @description The `skip` of the next page; None on the last. */
-            next: number | null;
-            places: components["schemas"]["PlannedPlace"][];
-            metrics: components["schemas"]["PlannedMetric"][];
-            /** @description Parts that could not be read. */
-            problems: string[];
-        };
-        /** @description A run in a list. */
-        RunRow: {
-            id: string;
-            project: string;
-            name: string;
-            group: string | null;
-            job_type: string | null;
-            tags: string[];
-            /** @enum {string} */
-            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-            /** @description None if a signal ended it or its end was not recorded. */
-            exit_code: number | null;
-            signal: number | null;
-            /** @description Whether the kernel killed it because memory was exhausted. */
-            out_of_memory: boolean | null;
-            /** @description ms UTC, as all times. */
-            started_ms: number;
-            /** @description None while the run is running. */
-            ended_ms: number | null;
-            duration_ms: number;
-            hosts: components["schemas"]["HostState"][];
-            summary: {
-                [key: string]: Json;
-            };
-            /** @description By host: the newest values of the keys requested with `last`. */
-            last: {
-                [key: string]: {
-                    [key: string]: number | null;
-                };
-            };
-            /** @description When a user requested its end; None if not requested. */
-            stop_requested_ms: number | null;
-            /** @description The team or user that has the project; None without accounts. */
-            entity: string | null;
-            /** @description None without accounts, and if nobody is known. */
-            author: components["schemas"]["RunAuthor"] | null;
-            /** @description None if a user's own key sent the run. */
-            service_account: components["schemas"]["RunServiceAccount"] | null;
-            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
-            verdict: components["schemas"]["RunVerdict"] | null;
-            starred: boolean;
-            /** @description When it was moved to the trash; None if it is not there. */
-            deleted_ms: number | null;
-            /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
-            may?: string[] | null;
-        };
-        /** @description The service account that sent a run. */
-        RunServiceAccount: {
-            id: number;
-            name: string;
-            deleted: boolean;
-        };
-        /** @description What the findings about a run come to. */
-        RunVerdict: {
-            /** @description Of the finding that costs most, `healthy` or `unknown`. */
-            id: string;
-            text: string;
-            /**
-             * @description Of the worst finding; `healthy` if there is only information.
-             * @enum {string}
-             */
-            severity: "critical" | "warning" | "healthy" | "unknown";
-            lost_device_hours: number;
-            /** @description The ids of all findings, the most important first. */
-            findings: string[];
-            /** @description ms UTC. */
-            judged_ms: number;
-        };
-        /** @description A file that a run saved. */
-        SavedFile: {
-            name: string;
-            bytes: number;
-            /** @description The media type, from the content. */
-            type: string;
-            sha256: string;
-            time_ms: number;
-        };
-        /** @description An account of programs. */
-        ServiceAccount: {
-            name: string;
-            /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
-            kind: string;
-            /** @description None: of the organisation. */
-            team: string | null;
-            /** @description Where its runs go that name no team. */
-            default_team: string | null;
-            reads_only: boolean;
-            created_ms: number;
-            disabled_ms: number | null;
-            /** @description How many it has that are not revoked. */
-            keys: number;
-            /** @description When one of its keys was used. */
-            last_used_ms: number | null;
-        };
-        /** @description A browser in which a user is signed in. */
-        Session: {
-            id: number;
-            /** @description It is the session of this request. */
-            current: boolean;
-            /** @description The network of the client, without the last part of its address. */
-            ip: string;
-            agent: string;
-            method: string;
-            created_ms: number;
-            seen_ms: number;
-            expires_ms: number;
-        };
-        /** @description The first administrator, who is signed in now. */
-        SetUp: {
-            account: components["schemas"]["Account"];
-            next: string;
-            /** @description What requests had made of accounts before: names by kind. */
-            removed: {
-                [key: string]: string[];
-            };
-        };
-        /** @description The account after a sign-in, and in `next` the path of the page that follows. */
-        SignedIn: {
-            account: components["schemas"]["Account"];
-            next: string;
-        };
-        /** @description The app of Slack, without its secret. */
-        SlackApp: {
-            configured: boolean;
-            client_id: string;
-            has_secret: boolean;
-            /** @description What the app needs; None: the server's URL is not known. */
-            redirect_url: string | null;
-            editable: boolean;
-            /** @description What sets the app, so that it cannot be changed here. */
-            enforced_by: string | null;
-        };
-        /** @description A channel of Slack of a team. */
-        SlackDestination: {
-            id: number;
-            /** @description What the team calls it. */
-            channel: string;
-            /** @description What of its URL may be read. */
-            shown: string;
-            created_ms: number;
-            /** @description Since when Slack does not accept it; None: it does. */
-            disabled_ms: number | null;
-        };
-        /** @description A line of a statement. */
-        StatementLine: {
-            text: string;
-            project: string | null;
-            category: string;
-            model: string | null;
-            quantity: number;
-            unit: string;
-            included: number;
-            price: number;
-            amount: number;
-        };
-        /** @description A statement, or a draft of one. */
-        Statement: {
-            id: number;
-            /** @description None: a draft. */
-            number: string | null;
-            period: string;
-            /** @enum {string} */
-            scope_kind: "entity" | "cost_centre";
-            scope: string;
-            /** @enum {string} */
-            state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
-            computed_ms: number;
-            issued_ms: number | null;
-            issued_by: string | null;
-            currency: string;
-            total: number;
-            reason: string;
-            /** @description The number of the statement that this one cancels or corrects. */
-            replaces: string | null;
-        };
-        /** @description A number of each run. */
-        StatisticRow: {
-            /** @description `summary.…`, `system.…`, or `duration` in seconds. */
-            name: string;
-            /** @description Empty if it is not known. */
-            unit: string;
-            /** @description Which is better, as the runs declare by `define_metric`. */
-            goal: ("minimize" | "maximize") | null;
-            values: (number | null)[];
-            /** @description Places of the best runs; empty without a goal. */
-            best: number[];
-        };
-        /** @description Statistics of one series over the samples that have a value; None if none has. */
-        Statistics: {
-            key: string;
-            host: string;
-            unit: string;
-            n: number;
-            min: number | null;
-            max: number | null;
-            mean: number | null;
-            p50: number | null;
-            p95: number | null;
-            last: number | null;
-            /** @description Increase of a counter, without resets; None for a gauge. */
-            total: number | null;
-        };
-        /** @description Tokens with this subject act as a service account. `team`: null for one of the organisation. */
-        Subject: {
-            subject: string;
-            service_account: string;
-            team: string | null;
-        };
-        /** @description An agent, by its id. */
-        SweepAgent: {
-            id: string;
-        };
-        /** @description A run of a sweep. Without `run` it has not begun, or is deleted. */
-        SweepRun: {
-            /** @description The id that the sweep has given the run. */
-            id: string;
-            /** @description The id of the run; None before it has begun. */
-            run: string | null;
-            name: string | null;
-            ending: components["schemas"]["Ending"] | null;
-            started_ms: number | null;
-            duration_ms: number | null;
-            /** @description An agent is to start it, and has not yet. */
-            waits: boolean;
-            /** @description Nested as in the configuration; empty: not known yet. */
-            parameters: {
-                [key: string]: Json;
-            };
-            /** @description Of the sweep's metric; of a run that has not ended, so far. */
-            value: number | null;
-            created_ms: number;
-        };
-        /** @description A sweep, with its best run. */
-        Sweep: {
-            /** @description What agents and filters know it by: `sweep:ID`. */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            state: "pending" | "running" | "paused" | "finished" | "canceled";
-            method: string;
-            metric: string | null;
-            /** @description What is better of the metric. */
-            goal: ("minimize" | "maximize") | null;
-            configuration: {
-                [key: string]: Json;
-            };
-            /** @description The best value of the metric, of the runs that have ended. */
-            best: number | null;
-            /** @description The run that has it. */
-            best_run: string | null;
-            /** @description Agents that were heard from within five minutes. */
-            agents: number;
-            runs: number;
-            /** @description None: it goes on until somebody stops it. */
-            expected_runs: number | null;
-            created_ms: number;
-            changed_ms: number;
-            /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
-            may: string[];
-        };
-        /** @description The events that a team is notified of, and where. */
-        TeamAlerts: {
-            events: components["schemas"]["ChosenEvents"];
-            slack_destination: number | null;
-            slack_destinations: components["schemas"]["AlertDestination"][];
-            routes: components["schemas"]["RuleRoutes"];
-            /** @description Whom rules can notify. */
-            targets: components["schemas"]["RuleTarget"][];
-            editable: boolean;
-        };
-        /** @description A team, and what the requester may do with it. */
-        Team: {
-            /** @constant */
-            kind: "team";
-            name: string;
-            display_name: string;
-            /** @description The digest of the picture. */
-            picture: string | null;
-            description: string;
-            /** @enum {string} */
-            type: "work" | "academic";
-            company: string;
-            created_ms: number;
-            /** @description Since when it is in the trash. */
-            deleted_ms: number | null;
-            may: string[];
-        };
-        /** @description A secret without its value. */
-        TeamSecret: {
-            name: string;
-            created_ms: number;
-            changed_ms: number;
-            /** @description None: no user set the value, or the user was deleted. */
-            changed_by: string | null;
-            /** @description The webhooks that use it. */
-            webhooks: string[];
-        };
-        /** @description The settings of a team by name, and what the requester may do with it. */
-        TeamSettings: {
-            settings: {
-                [key: string]: components["schemas"]["TeamSetting"];
-            };
-            may: string[];
-            /** @description That work now: they end if public links are switched off. */
-            public_links: number;
-        };
-        /** @description After how long the versions of an artifact are deleted. */
-        TimeToLive: {
-            ttl_s: number | null;
-            /** @description Versions that are deleted because of it, now or later. */
-            expiring_versions: number;
-        };
-        /** @description A rule that could not decide, and the series that it would need. */
-        Undecided: {
-            id: string;
-            needs: string[];
-            why: string;
-        };
-        /** @description How much of a category a team, a user or the organisation has used this month. */
-        Use: {
-            /** @description None: the organisation. */
-            entity: string | null;
-            /** @enum {string} */
-            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-            /** @description None: charges of what has no price. */
-            value: number | null;
-            included: number;
-            limit: number | null;
-            /** @description Of the limit; None without one. */
-            percent: number | null;
-            /** @description At the end of the month, if it goes on so. */
-            expected: number | null;
-            refuses_new_runs: boolean;
-        };
-        /** @description The finding that costs most, `healthy` or `unknown`. */
-        Verdict: {
-            id: string;
-            text: string;
-        };
-        /** @description A version of an artifact as a node. */
-        VersionNode: {
-            /** @description The team or user that has the project; null without accounts. */
-            entity: string | null;
-            project: string;
-            name: string;
-            version: number;
-            aliases: string[];
-            type: string;
-            bytes: number;
-            created_ms: number;
-            /** @description It was deleted: who made and used it is still known. */
-            deleted: boolean;
-            /** @description Where it is linked, as far as the requester may read it. */
-            links: components["schemas"]["VersionName"][];
-        };
-        /** @description A saved view. */
-        View: {
-            id: number;
-            /** @enum {string} */
-            kind: "runs" | "workspace";
-            name: string;
-            project: string;
-            entity: string | null;
-            /** @description Whose view it is; None: published for the project. */
-            owner: string | null;
-            data: {
-                [key: string]: Json;
-            };
-            revision: number;
-            changed_ms: number;
-            /** @description Why what was stored cannot be read; then there is nothing else in `data`. */
-            damaged: string | null;
-            /** @description `workspace:update` if you may change and delete it. */
-            may: string[];
-        };
-        /** @description Saved views. */
-        Views: {
-            views: components["schemas"]["View"][];
-            total: number;
-            /** @description Always None: a project has few views. */
-            next: string | null;
-        };
-        /** @description A webhook of a team. */
-        Webhook: {
-            id: number;
-            name: string;
-            url: string;
-            /** @description The name of the secret. */
-            access_secret: string | null;
-            /** @description The name of the secret. */
-            signing_secret: string | null;
-            payload: string | null;
-            enabled: boolean;
-            created_ms: number;
+/** @description The server's version, kind and capabilities. */
+export type About = {
+    version: string;
+    /**
+     * @description `local`: the journals of this machine, read-only; `server`: a shared server.
+     * @enum {string}
+     */
+    kind: "local" | "server";
+    /**
+     * @description What requests need: nothing, a token, or an account or key.
+     * @enum {string}
+     */
+    auth: "open" | "tokens" | "accounts";
+    /** @description Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
+    capabilities: string[];
+};
+/** @description A command to an agent. */
+export type AgentCommand = {
+    /**
+     * @description `run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds.
+     * @enum {string}
+     */
+    do: "run" | "stop" | "exit";
+    /** @description The id of the run. */
+    run: string | null;
+    /**
+     * @description Of a run that begins.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    parameters: {
+        [key: string]: Json;
+    };
+    /** @description What the configuration says to start. */
+    program: string | null;
+};
+/** @description An agent's report of the runs that it started. */
+export type AgentReport = {
+    /** @description The ids of the runs that the agent has. */
+    running: string[];
+    /**
+     * @description The agent wants no more runs.
+     * @default false
+     */
+    ends: boolean;
+};
+/** @description A metric over many runs. */
+export type Aggregate = {
+    metric: string;
+    t0: number;
+    t1: number;
+    bucket_ms: number | null;
+    groups: FleetGroup[];
+};
+/** @description Whether there are mails, by category. */
+export type AlertCategories = {
+    tracked_hours: boolean;
+    device_hours: boolean;
+    energy: boolean;
+    storage: boolean;
+    ingest: boolean;
+    charges: boolean;
+};
+/** @description A Slack destination of the team, as it is called. */
+export type AlertDestination = {
+    id: number;
+    channel: string;
+};
+/**
+ * @description The mode of one team, project or run.
+ *
+ *     `name` is `team`, `entity/project` or `entity/project/run`.
+ */
+export type AlertExceptionChange = {
+    /** @enum {string} */
+    scope: "team" | "project" | "run";
+    name: string;
+    /** @enum {string} */
+    mode: "off" | "as_above" | "all";
+};
+/** @description When mails are to be sent, and to whom. */
+export type AlertForm = {
+    percent: number[];
+    amounts: number[];
+    /** @enum {string} */
+    recipients: "admins" | "billing";
+    /** @description Whether there are mails; what is left out is on. */
+    categories?: {
+        [key: string]: boolean;
+    };
+};
+/** @description A change of an alias, or of the versions of a collection. */
+export type AliasChange = {
+    time_ms: number;
+    /** @description `registry.alias`, `registry.link` or `registry.unlink`. */
+    action: string;
+    actor: string;
+    alias: string | null;
+    /** @description That has the alias since then; null: it was removed. */
+    version: number | null;
+    version_before: number | null;
+};
+/** @description A page of the changes of a collection, the newest first. */
+export type AliasHistory = {
+    changes: AliasChange[];
+    total: number;
+    next: string | null;
+};
+/** @description A request with its thread. */
+export type AliasRequestDetail = {
+    id: number;
+    collection: string;
+    /** @description Of the version. */
+    number: number;
+    alias: string;
+    /** @enum {string} */
+    state: "open" | "approved" | "declined" | "withdrawn";
+    author: string;
+    created_ms: number;
+    closed_by: string | null;
+    closed_ms: number | null;
+    comments: number;
+    thread: RequestComment[];
+    /** @description `approve`, `decline`, `withdraw`, `comment`. */
+    may: string[];
+};
+/** @description A page of requests, the newest first. */
+export type AliasRequestsPage = {
+    requests: AliasRequest[];
+    total: number;
+    next: string | null;
+};
+/** @description The version that is to have an alias. */
+export type AliasTarget = {
+    /** @description Its number, `v3`, or an alias that it has. */
+    version: number | string;
+};
+/** @description The user's decision about a device. */
+export type Answer = {
+    code: string;
+    allow: boolean;
+    /**
+     * @default write
+     * @enum {string}
+     */
+    scope: "ingest" | "read" | "write";
+};
+/** @description The services that a team reaches by Apprise. */
+export type AppriseDestinationsPage = {
+    apprise_destinations: AppriseDestination[];
+    total: number;
+    next: string | null;
+    /** @description The server has Apprise. */
+    installed: boolean;
+};
+/** @description With a built-in role or a custom one; without either, as a member. */
+export type Approval = {
+    /** @default member */
+    role: string;
+};
+/** @description The versions of an artifact. Content that several of them have counts in each. */
+export type ArtifactBytes = {
+    name: string;
+    type: string;
+    versions: number;
+    bytes: number;
+    /** @description Of versions with a time to live. */
+    expiring_bytes: number;
+    /** @description When the first of them is deleted. */
+    expires_ms: number | null;
+    newest_ms: number;
+    /** @description The last day (UTC) on which a file of it was read. */
+    last_read: string | null;
+    /** @description `artifact:delete` if the requester may delete it. */
+    may: string[];
+};
+/** @description A page of artifacts of a project. */
+export type ArtifactBytesPage = {
+    artifacts: ArtifactBytes[];
+    total: number;
+    next: string | null;
+};
+/** @description A page of versions, the newest first. */
+export type ArtifactsPage = {
+    artifacts: Artifact[];
+    total: number;
+    next: string | null;
+    /** @description Of one artifact: after how long its versions are deleted; null: they are kept. */
+    ttl_s: number | null;
+};
+/** @description Which cost centre is to pay, for what and from which day on. */
+export type Assignment = {
+    /** @description null: none, so the team or user itself. */
+    cost_centre: string | null;
+    entity: string;
+    /** @description Only this project. */
+    project?: string | null;
+    /** Format: date */
+    valid_from: string;
+};
+/** @description A page of events. */
+export type AuditPage = {
+    events: AuditEvent[];
+    total: number;
+    next: string | null;
+};
+/** @description Changes; a field that is left out stays as it is. */
+export type AutomationChanges = {
+    /** @default  */
+    name: string;
+    /** @default true */
+    enabled: boolean;
+    /**
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    event: {
+        [key: string]: Json;
+    };
+    /**
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    filter: {
+        [key: string]: Json;
+    };
+    /** @default [] */
+    actions: {
+        [key: string]: Json;
+    }[];
+    /** @default 24 */
+    cooldown_h: number;
+    /** @default  */
+    description: string;
+};
+/** @description How often an automation would have acted. */
+export type AutomationPreview = {
+    days: number;
+    /** @description None: it is not known. */
+    times: number | null;
+    /** @description The newest 100 times. */
+    times_ms: number[];
+};
+/** @description The result of a test of an automation. */
+export type AutomationTest = {
+    /** @description How many receivers get a message. */
+    sent: number;
+};
+/** @description The automations of a team. */
+export type AutomationsPage = {
+    automations: Automation[];
+    total: number;
+    next: string | null;
+};
+/** @description A page of features. */
+export type BetaFeaturesPage = {
+    features: BetaFeature[];
+    total: number;
+    next: string | null;
+};
+/** @description This month's use and limits of everyone. */
+export type Billing = {
+    month: string;
+    currency: string;
+    /** @description Where users get help; "": nowhere. */
+    support_contact: string;
+    /** @description Something is charged, and nobody has said yet who pays. */
+    asks_for_payment_data: boolean;
+    uses: Use[];
+};
+/** @description A user with a role in billing. */
+export type BillingAdministrator = {
+    name: string;
+    display_name: string;
+    /** @enum {string} */
+    org_role: "member" | "admin";
+    /** @enum {string} */
+    billing_role: "viewer" | "admin";
+    state: string;
+};
+/** @description A page of billing administrators and viewers, by name. */
+export type BillingAdministratorsPage = {
+    administrators: BillingAdministrator[];
+    total: number;
+    next: string | null;
+};
+/** @description Where a bucket is, and whether it works. */
+export type BucketPlace = {
+    /** @enum {string} */
+    provider: "s3" | "gcs" | "azure" | "folder";
+    bucket: string;
+    prefix: string;
+    endpoint: string;
+    region: string;
+    kms_key: string;
+    /** @description Whether clients read it at signed addresses, if it has such. */
+    direct: boolean;
+    /** @description Of the last check. */
+    steps: BucketStep[];
+    checked_ms: number | null;
+    /** @description Since when it cannot be used; null: it can. */
+    away_ms: number | null;
+    away_reason: string | null;
+};
+/** @description Credentials; each provider has its own. They are encrypted, and never shown again. */
+export type BucketSecret = {
+    /**
+     * @description Of S3, with `secret_access_key`.
+     * @default
+     */
+    access_key_id: string;
+    /** @default  */
+    secret_access_key: string;
+    /**
+     * @description Of Google Cloud: the key file of a service account.
+     * @default
+     */
+    service_account: string;
+    /**
+     * @description Of Azure: this, `client_secret` or `sas_token`.
+     * @default
+     */
+    account_key: string;
+    /** @default  */
+    client_secret: string;
+    /** @default  */
+    sas_token: string;
+};
+/** @description A step of a check of a bucket. */
+export type BucketStep = {
+    /** @enum {string} */
+    step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
+    /**
+     * @description `missing`: files go through the server, because signed addresses cannot be used.
+     * @enum {string}
+     */
+    state: "ok" | "failed" | "missing";
+    error: string | null;
+    milliseconds: number;
+};
+/** @description A page of buckets. */
+export type BucketsPage = {
+    buckets: Bucket[];
+    total: number;
+    next: string | null;
+};
+/** @description A change of many runs. */
+export type BulkChange = {
+    runs: NamedRun[];
+    /** @enum {string} */
+    do: "update" | "delete" | "restore" | "stop";
+    /** @description For `update`. */
+    changes?: BulkRunChanges | null;
+};
+/** @description Changes of many runs. */
+export type BulkRunChanges = {
+    name?: string | null;
+    notes?: string | null;
+    tags?: string[] | null;
+    group?: string | null;
+    job_type?: string | null;
+    project?: string | null;
+    /** @description For everyone who sees the run. */
+    starred?: boolean | null;
+    /** @description On a server with accounts: a member of the run's team. */
+    author?: string | null;
+    /** @default [] */
+    add_tags: string[];
+    /** @default [] */
+    remove_tags: string[];
+};
+/** @description Bytes of what is stored, by kind. */
+export type BytesByKind = {
+    samples: number;
+    console: number;
+    media: number;
+    files: number;
+    artifacts: number;
+    reports: number;
+};
+/** @description Why a statement is cancelled. */
+export type Cancellation = {
+    reason: string;
+};
+/** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
+export type ChangedBucket = {
+    /** @description New credentials; null: those of the server's environment, or its role. */
+    secret?: BucketSecret | null;
+    /** @description As of a new bucket; null: unchanged. */
+    direct?: boolean | null;
+};
+/** @description Runs with the same values. */
+export type ChartGroup = {
+    /** @description By the names in `by`; None where the runs have no value. */
+    values: {
+        [key: string]: string | number | null;
+    };
+    /** @description How many runs are in it. */
+    runs: number;
+};
+/** @description By which channels an event is notified. `min_level`: only events of this level or a higher one. */
+export type Choice = {
+    /** @default false */
+    email: boolean;
+    /** @default false */
+    slack: boolean;
+    /**
+     * @default info
+     * @enum {string}
+     */
+    min_level: "info" | "warning" | "error";
+};
+/** @description The switches by event. */
+export type ChosenEvents = {
+    finished: EventChoice;
+    crashed: EventChoice;
+    custom: EventChoice;
+    findings: EventChoice;
+};
+/** @description A code of an authenticator app. */
+export type Code = {
+    code: string;
+};
+/** @description Fields that are left out do not change. */
+export type CollectionChanges = {
+    name?: string | null;
+    description?: string | null;
+    tags?: string[] | null;
+};
+/** @description A page of collections, by name. */
+export type CollectionsPage = {
+    collections: Collection[];
+    total: number;
+    next: string | null;
+};
+/** @description The new text of a comment. */
+export type CommentChanges = {
+    /** @description Markdown. */
+    text: string;
+};
+/** @description What the requester may do with a comment. */
+export type CommentRights = {
+    update: boolean;
+    delete: boolean;
+    resolve: boolean;
+};
+/** @description Fields of runs. */
+export type ComparedFields = {
+    /** @description The newest 1,000 that match, the newest first. */
+    runs: RunWithFields[];
+    /** @description Whether there may be older ones, which are left out. */
+    more: boolean;
+    /** @description The metric by which the runs are judged. */
+    goal: GoalMetric | null;
+    fields: FieldColumn[];
+};
+/** @description Some runs side by side. */
+export type ComparedRuns = {
+    /** @description In the requested order. */
+    runs: RunRow[];
+    /** @description Requested ids of runs that do not exist or may not be read. */
+    missing: string[];
+    facts: FactRow[];
+    /** @description Facts that are not listed, because there are too many. */
+    left_out: number;
+    statistics: StatisticRow[];
+    /** @description The metric by which the runs are judged. */
+    goal: GoalMetric | null;
+};
+/** @description A password or passkey that proves who makes the request. */
+export type Confirmation = {
+    password?: string | null;
+    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    passkey?: {
+        [key: string]: Json;
+    } | null;
+};
+/** @description Where the user confirms who they are, and where the page goes then. */
+export type ConfirmationStart = {
+    provider: string;
+    /** @default / */
+    next: string;
+};
+/** @description How a user can confirm who they are. */
+export type ConfirmationWays = {
+    password: boolean;
+    /** @description What a browser needs to ask for one. */
+    passkey: {
+        [key: string]: Json;
+    } | null;
+    providers: NamedProvider[];
+};
+/** @description Until when the confirmation counts. */
+export type ConfirmedUntil = {
+    until_ms: number;
+};
+/** @description The newest output of a run. */
+export type ConsoleAnswer = {
+    /** @description Older output is only in the journal. */
+    cut: boolean;
+    /** @description There is newer output, where that around a time was requested. */
+    more: boolean;
+    pieces: PrintedPiece[];
+};
+/** @description Lines that match, the newest first. */
+export type ConsoleMatchesAnswer = {
+    matches: ConsoleMatch[];
+    total: number;
+    /** @description The `after` of the next page; None on the last. */
+    next: string | null;
+    /** @description Characters. */
+    searched: number;
+    /** @description False if a search takes too long, or has too much to read. */
+    complete: boolean;
+};
+/** @description A page of assignments of cost centres. */
+export type CostCentreAssignmentsPage = {
+    assignments: CostCentreAssignment[];
+    total: number;
+    next: string | null;
+};
+/** @description Changes of a cost centre; what is left out does not change. */
+export type CostCentreChange = {
+    /** @default  */
+    code: string;
+    /** @default  */
+    name: string;
+    /** @default  */
+    address: string;
+    /** @default  */
+    contact: string;
+    /** @default  */
+    purchase_order: string;
+};
+/** @description A page of cost centres, by code. */
+export type CostCentresPage = {
+    cost_centres: CostCentre[];
+    total: number;
+    next: string | null;
+};
+/** @description With its first key; an external one has none. */
+export type CreatedServiceAccount = {
+    name: string;
+    /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
+    kind: string;
+    /** @description None: of the organisation. */
+    team: string | null;
+    /** @description Where its runs go that name no team. */
+    default_team: string | null;
+    reads_only: boolean;
+    created_ms: number;
+    disabled_ms: number | null;
+    /** @description How many it has that are not revoked. */
+    keys: number;
+    /** @description When one of its keys was used. */
+    last_used_ms: number | null;
+    key?: ShownKey | null;
+};
+/** @description A page of the datasets of a project, the newest first. */
+export type DatasetsPage = {
+    datasets: ListedDataset[];
+    total: number;
+    next: string | null;
+};
+/** @description How a metric is shown, as `define_metric` chose it. None: not chosen. */
+export type DefinedMetric = {
+    summary?: ("last" | "min" | "max" | "mean" | "none") | null;
+    /** @description The logged metric that is the x-axis of its charts. */
+    x?: string | null;
+    /** @description Whether it has no chart unless somebody asks for it. */
+    hidden?: boolean | null;
+    /** @description Which values are better. */
+    goal?: ("minimize" | "maximize") | null;
+};
+/** @description The teams that the deletion of a user left without an administrator. */
+export type DeletedMember = {
+    teams_without_administrator: string[];
+};
+/** @description How many people had the role. */
+export type DeletedRole = {
+    people: number;
+};
+/** @description A team in the trash, and when it is removed for good. */
+export type DeletedTeam = {
+    team: string;
+    deleted_ms: number;
+    purged_ms: number;
+};
+/** @description How much of each kind a deletion removes, and the teams that the user leaves. */
+export type DeletedThings = {
+    projects: number;
+    runs: number;
+    api_keys: number;
+    teams: string[];
+};
+/** @description The confirmation that an account is to be deleted, and when. */
+export type Deletion = {
+    /** @description The user name, typed again. */
+    confirm: string;
+    /**
+     * @description The account works until then, and can be kept.
+     * @default 0
+     */
+    wait_days: number;
+};
+/** @description The things that a deletion of an account removes, and those that stay. */
+export type DeletionEffects = {
+    delete_after_ms: number | null;
+    goes: DeletedThings;
+    stays: KeptThings;
+};
+/** @description When an account will be deleted. */
+export type DeletionTime = {
+    delete_after_ms: number;
+};
+/** @description The codes of a login that begins. */
+export type DeviceCodes = {
+    /** @description The secret with which the device asks for its key. */
+    device_code: string;
+    /** @description What the user confirms in the browser. */
+    user_code: string;
+    /** @description Of the page where the user does so. */
+    path: string;
+    expires_ms: number;
+    /** @description How long to wait between two requests for the key. */
+    interval_s: number;
+};
+/** @description The device that wants a key. */
+export type DeviceName = {
+    /** @description Of the machine; the key gets it. */
+    name: string;
+};
+/** @description The secret with which a device asks for its key. */
+export type DeviceSecret = {
+    device_code: string;
+};
+/** @description The user has not decided yet. */
+export type DeviceWaits = {
+    /** @constant */
+    state: "waiting";
+};
+/** @description The values of a series inside or outside a time range. */
+export type DifferencePart = {
+    /** @description Number of compared values: samples, or means of buckets. */
+    n: number;
+    median: number;
+    /** @description Median absolute deviation. */
+    mad: number;
+    /** @description The value that is farthest from the median outside. */
+    farthest: number;
+};
+/** @description How much metrics differ between a time range and the time around it: probable causes first. */
+export type Differences = {
+    run: string;
+    t0: number;
+    t1: number;
+    around_t0: number;
+    around_t1: number;
+    /** @description How `score` is computed. */
+    statistic: string;
+    /** @description Series with enough values inside and outside. */
+    compared: number;
+    /** @description Series with too few values. */
+    left_out: number;
+    differences: Difference[];
+    /** @description Parts of these series that could not be read. */
+    problems: string[];
+};
+/** @description A completed change of a run. */
+export type Done = {
+    run: string;
+    /** @enum {string} */
+    done: "stop" | "delete" | "restore" | "edit";
+};
+/** @description A rule that is not stored, and over how many past days it is evaluated. */
+export type DryRunRequest = {
+    rule: {
+        [key: string]: Json;
+    };
+    /** @default 7 */
+    days: number;
+};
+/** @description Where the copy of a report is created, and what it is called. */
+export type DuplicatedReport = {
+    /** @description Left out, with `project`: where the report is. */
+    entity?: string | null;
+    project?: string | null;
+    title?: string | null;
+};
+/** @description A change of an address. */
+export type EmailChanges = {
+    primary: boolean;
+};
+/** @description A page of addresses. */
+export type EmailsPage = {
+    emails: Email[];
+    total: number;
+    next: string | null;
+};
+/** @description How many sessions were ended. */
+export type EndedSessions = {
+    ended: number;
+};
+/** @description The bytes that a team or user stores, by kind and together. */
+export type EntityBytes = {
+    /** @description None: runs of nobody. */
+    entity: string | null;
+    projects: number;
+    samples: number;
+    console: number;
+    media: number;
+    files: number;
+    artifacts: number;
+    reports: number;
+    bytes: number;
+    /** @description When its first run or artifact was made. */
+    started_ms: number | null;
+    /** @description The newest sample or artifact. */
+    last_ms: number | null;
+    /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+    last_read: string | null;
+};
+/** @description A page of teams and users. */
+export type EntityBytesPage = {
+    /** @description At the beginning of which day; None: nothing was measured yet. */
+    day: string | null;
+    entities: EntityBytes[];
+    total: number;
+    next: string | null;
+};
+/** @description Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody. */
+export type EntityProjectChanges = {
+    name?: string | null;
+    description?: string | null;
+    /** @description Markdown. */
+    overview?: string | null;
+    visibility?: Visibility | null;
+    owner?: string | null;
+};
+/** @description A page of the files of a version, by path. */
+export type EntriesPage = {
+    files: Entry[];
+    total: number;
+    next: string | null;
+};
+/** @description Why a request failed. */
+export type ErrorAnswer = {
+    /** @description What is wrong, where, and what is allowed. */
+    error: string;
+};
+/** @description Switches by event; what is left out does not change. */
+export type EventChoices = {
+    finished?: Choice | null;
+    crashed?: Choice | null;
+    custom?: Choice | null;
+    findings?: Choice | null;
+};
+/** @description What the time to live of artifacts will take. */
+export type ExpirySummary = {
+    versions: number;
+    /** @description Content that several versions have counts in each. */
+    bytes: number;
+    /** @description When the first of them is deleted. */
+    first_ms: number | null;
+};
+/** @description The device's key, and whose it is. */
+export type FetchedKey = {
+    /** @description The shown part of the key. */
+    id: string;
+    name: string;
+    /** @enum {string} */
+    scope: "ingest" | "read" | "write" | "full";
+    /** @description Those that it works in; empty: all. */
+    teams: string[];
+    created_ms: number;
+    expires_ms: number | null;
+    last_used_ms: number | null;
+    revoked_ms: number | null;
+    key: string;
+    user: string;
+};
+/** @description A field of each run. */
+export type FieldColumn = {
+    name: string;
+    /** @description In the order of `runs`; None: a run has none. */
+    values: (number | string | null)[];
+    /** @description In how many runs it is NaN or infinite, which is None here. */
+    not_finite: number;
+};
+/** @description Whether a filter can be read. */
+export type FilterCheck = {
+    /** @description What is wrong with it; None if it is valid. */
+    error: string | null;
+};
+/** @description A message about a firing to one receiver. */
+export type FiringNotification = {
+    id: number;
+    /** @description By what it is sent. */
+    channel: string;
+    /** @description Its name; empty if it was deleted. */
+    receiver: string;
+    /** @enum {string} */
+    state: "pending" | "finished" | "failed" | "dropped";
+    tries: number;
+    status: number | null;
+    /** @description What the receiver answered, for those who may change rules. */
+    answer: string | null;
+    error: string | null;
+    ended_ms: number | null;
+};
+/** @description The history of the rules of a team or user. */
+export type FiringsPage = {
+    firings: Firing[];
+    total: number;
+    next: string | null;
+    may: string[];
+};
+/** @description The buckets of a group that have values. Infinite values are null. */
+export type FleetGroup = {
+    /** @description A project, host, state, run id, entity or author; None for all runs. */
+    group: string | null;
+    /** @description Starts of the buckets, ms UTC. */
+    t: number[];
+    n: number[];
+    min: (number | null)[];
+    max: (number | null)[];
+    mean: (number | null)[];
+};
+/** @description A page of the hosts. */
+export type FleetPage = {
+    hosts: FleetHost[];
+    /** @description Hosts that match, on all pages. */
+    total: number;
+    next: string | null;
+    totals: FleetTotals;
+};
+/** @description Of all hosts that match, on all pages. */
+export type FleetTotals = {
+    running: number;
+    lost: number;
+    ended: number;
+    /** @description Of hosts on which a run is running. */
+    devices: number;
+    /** @description Mean of these devices, %. */
+    use: number | null;
+    /** @description Sum of these devices, W; None: none reports it. */
+    power: number | null;
+    /** @description Devices. */
+    idle: number;
+    throttled: number;
+    hot: number;
+};
+/** @description A panel after it was frozen or thawed. */
+export type FrozenPanel = {
+    /** @description Of the working copy, which says so. */
+    revision: number;
+    /** @description None: it shows the values of today. */
+    frozen_ms: number | null;
+};
+/** @description The metric by which runs are judged. */
+export type GoalMetric = {
+    /** @description Its column is `summary.<name>`. */
+    name: string;
+    /** @description None: not known. */
+    goal: ("minimize" | "maximize") | null;
+};
+/** @description One metric of a group. A run counts in every bucket from its first to its last value. */
+export type GroupMeans = {
+    /** @description Its place in `groups`. */
+    group: number;
+    /** @description How many runs of the group have the metric. */
+    runs: number;
+    /** @description Where the buckets begin. */
+    x: number[];
+    /** @description The mean of the runs, whose values are means of a bucket. */
+    y: number[];
+    /** @description The lowest of the runs. */
+    min: number[];
+    /** @description The highest of the runs. */
+    max: number[];
+    /** @description How many runs there are at this place. */
+    n: number[];
+};
+/** @description The lines of one key. */
+export type GroupedKey = {
+    key: string;
+    /** @description Width of the buckets, which begin at multiples of it. */
+    width: number;
+    lines: GroupMeans[];
+};
+/** @description Means of groups of runs on one axis. */
+export type GroupedOverlay = {
+    x: string;
+    /** @description The largest first, at most 50. */
+    groups: ChartGroup[];
+    left_out_groups: number;
+    /** @description How many runs the lines are of. */
+    runs: number;
+    /** @description How many of them are running. */
+    running: number;
+    /** @description Runs that match too but are older than the newest 2,000. */
+    older_runs: number;
+    /** @description Runs that were not read for lack of time: the same request again reads on. */
+    unread_runs: number;
+    keys: GroupedKey[];
+    /** @description Parts of these series that could not be read. */
+    problems: string[];
+};
+/** @description A page of guest links. */
+export type GuestLinksPage = {
+    links: GuestLink[];
+    total: number;
+    next: string | null;
+};
+export type HTTPValidationError = {
+    detail?: ValidationError[];
+};
+/** @description How a run is going, in a few numbers. */
+export type Headline = {
+    run: string;
+    /** @description Whether the program logged any numbers. */
+    logged: boolean;
+    goal: HeadlineGoal | null;
+    progress: HeadlineProgress | null;
+    throughput: HeadlineThroughput | null;
+    devices: HeadlineDevices | null;
+    problems: string[];
+};
+/** @description The use of the accelerators, over the whole run. */
+export type HeadlineDevices = {
+    kind: string;
+    count: number;
+    /** @description Percent. */
+    mean: number;
+    /** @description Percent of the time of all devices with less than 5% use. */
+    idle: number;
+};
+/** @description The metric by which the run is judged. */
+export type HeadlineGoal = {
+    name: string;
+    /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+    goal: ("minimize" | "maximize") | null;
+    last: number;
+    best: number | null;
+    best_step: number | null;
+    /** @description Some of its values, in the order of time. */
+    line: number[];
+};
+/** @description How far the run is. */
+export type HeadlineProgress = {
+    /** @enum {string} */
+    unit: "step" | "epoch";
+    value: number;
+    /** @description As the configuration says, such as `max_steps` or `epochs`. */
+    total: number | null;
+    step: number;
+    /** @description Lately, if the run is running; else in all. */
+    steps_per_second: number | null;
+    /** @description Milliseconds that are left, while it is running. */
+    eta_ms: number | null;
+};
+/** @description A logged metric of what is processed in a second. */
+export type HeadlineThroughput = {
+    name: string;
+    last: number;
+    median: number;
+};
+/** @description A host and the runs that were on it. */
+export type HostDetail = {
+    /** @description As it is now; None without a record for 7 days. */
+    host: FleetHost | null;
+    name: string;
+    t0: number;
+    t1: number;
+    /** @description The newest first. */
+    runs: HostRun[];
+    next: string | null;
+};
+/** @description A series of a host in buckets. */
+export type HostLine = {
+    key: string;
+    /** @description Starts of the buckets that have values, ms UTC. */
+    t: number[];
+    /** @description The statistic that the metric defines (`merge`). */
+    value: (number | null)[];
+    min: (number | null)[];
+    max: (number | null)[];
+};
+/** @description Series of a host, over all runs that recorded them. */
+export type HostSeries = {
+    t0: number;
+    t1: number;
+    bucket_ms: number;
+    /** @description Runs that were not read: only the newest are. */
+    left_out: number;
+    series: HostLine[];
+};
+/** @description The state of a run on one host. */
+export type HostState = {
+    name: string;
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    exit_code: number | null;
+    signal: number | null;
+    out_of_memory: boolean | null;
+    started_ms: number;
+    last_ms: number;
+    interval_s: number | null;
+    /** @description How often a monitor was started; more than 1 means that it was restarted. */
+    monitors: number;
+};
+/** @description Who uses a server that has no accounts. */
+export type IdentifiedOperator = {
+    /** @constant */
+    kind: "operator";
+    name: string;
+};
+/** @description A service account. `key`: the shown part of its key. */
+export type IdentifiedServiceAccount = {
+    /** @constant */
+    kind: "service_account";
+    name: string;
+    key: string | null;
+};
+/** @description An account, with what is known of the session or of the key that the request came with. */
+export type IdentifiedUser = {
+    /** @constant */
+    kind: "user";
+    name: string;
+    display_name: string;
+    /** @description The digest of the picture. */
+    picture: string | null;
+    /** @enum {string} */
+    state: "active" | "unverified" | "suspended" | "deleted";
+    /** @description The primary address. */
+    email: string | null;
+    /** @enum {string} */
+    org_role: "member" | "admin";
+    /** @enum {string} */
+    access: "full" | "viewer" | "none";
+    /** @enum {string} */
+    billing_role: "none" | "viewer" | "admin";
+    teams: OwnTeam[];
+    /** @description Where runs go that name no entity; empty: nowhere. */
+    default_entity: string;
+    time_zone: string;
+    locale: string;
+    /** @enum {string} */
+    theme: "" | "system" | "light" | "dark";
+    /** @description The path that the user sees first. */
+    landing_page: string;
+    second_factor: boolean;
+    /** @description Whether there is one. */
+    password: boolean;
+    /** @description An administrator has set the password: nothing else may be done before it is changed. */
+    must_change_password: boolean;
+    /** @description When it will be deleted, if that was requested. */
+    delete_after_ms: number | null;
+    /** @description Actions in the organisation, such as `team:create`. */
+    may: string[];
+    /** @enum {string} */
+    api_key_creation: "members" | "admins";
+    /** @description Whether users have projects in a space of their own. */
+    personal_entities: boolean;
+    /** @description Until when the password counts as confirmed. */
+    sudo_until_ms?: number | null;
+    /** @description The shown part of the key. */
+    key?: string | null;
+};
+/** @description What is new for a user, the newest first: at most 50 of the last 30 days. */
+export type InboxPage = {
+    notifications: InboxItem[];
+    total: number;
+    next: string | null;
+    /** @description On all pages. */
+    unread: number;
+    /** @description Up to when the user has seen them. */
+    seen_ms: number;
+};
+/** @description An invitation to a team or to the organisation. */
+export type Invitation = {
+    id: number;
+    /** @description None: to the organisation only. */
+    team: string | null;
+    team_display_name: string | null;
+    /** @description Where it was sent. None also if the requester may not see it. */
+    address: string | null;
+    /** @description Who was invited by name. */
+    user: string | null;
+    /** @description The built-in role, or the base of the custom one. */
+    role: string;
+    custom_role: string | null;
+    org_role: string;
+    invited_by: string | null;
+    /** @enum {string} */
+    state: "pending" | "accepted" | "declined" | "revoked" | "expired";
+    created_ms: number;
+    sent_ms: number;
+    expires_ms: number;
+    ended_ms: number | null;
+};
+/** @description The result of an invitation. */
+export type InvitationResult = {
+    who: string;
+    /** @enum {string} */
+    state: "invited" | "already_member" | "already_invited" | "refused";
+    id?: number | null;
+    expires_ms?: number | null;
+    reason?: string | null;
+    /** @description Where the server sends no mail: the link to pass on. */
+    url?: string | null;
+};
+/** @description The result of each invitation. */
+export type InvitationResults = {
+    results: InvitationResult[];
+};
+/** @description A page of invitations. */
+export type InvitationsPage = {
+    invitations: Invitation[];
+    total: number;
+    next: string | null;
+};
+/** @description Changes; a field that is left out stays as it is. */
+export type IssuerChanges = {
+    name?: string | null;
+    audience?: string | null;
+    enabled?: boolean | null;
+    /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
+    keys?: string | null;
+};
+/** @description Whose tokens act as which service account. */
+export type IssuerSubject = {
+    /** @description As the issuer's tokens have it; `*` stands for any characters, not at the beginning. */
+    subject: string;
+    service_account: string;
+    /** @description Of the service account; null: none. */
+    team?: string | null;
+};
+/** @description A page of issuers. */
+export type IssuersPage = {
+    issuers: Issuer[];
+    total: number;
+    next: string | null;
+};
+/** @description A request to join a team. */
+export type JoinMessage = {
+    /**
+     * @description For the administrators of the team.
+     * @default
+     */
+    message: string;
+};
+/** @description A request to join a team. */
+export type JoinRequest = {
+    id: number;
+    team: string;
+    team_display_name: string;
+    user: string;
+    user_display_name: string;
+    message: string;
+    /** @enum {string} */
+    state: "pending" | "approved" | "rejected" | "withdrawn";
+    created_ms: number;
+    ended_ms: number | null;
+};
+/** @description A page of requests to join. */
+export type JoinRequestsPage = {
+    join_requests: JoinRequest[];
+    total: number;
+    next: string | null;
+};
+/** @description A team that is recommended to people with the requester's mail domain. */
+export type JoinableTeam = {
+    name: string;
+    display_name: string;
+    description: string;
+    members: number;
+    /**
+     * @description `auto`: at once, without asking its administrators.
+     * @enum {string}
+     */
+    join: "ask" | "auto";
+};
+/** @description A page of teams. */
+export type JoinableTeamsPage = {
+    teams: JoinableTeam[];
+    total: number;
+    next: string | null;
+};
+/** @description The requester is a member of the team now, without a request. */
+export type Joined = {
+    team: string;
+    team_display_name: string;
+    /** @constant */
+    state: "approved";
+};
+/** @description How many a deletion leaves. `runs`: those in teams. */
+export type KeptThings = {
+    runs: number;
+};
+/** @description A new name for a key. */
+export type KeyChanges = {
+    name: string;
+};
+/** @description A page of keys. */
+export type KeysPage = {
+    api_keys: Key[];
+    total: number;
+    next: string | null;
+};
+/** @description A category's included units and limit to set in a plan. */
+export type LimitForm = {
+    /** @enum {string} */
+    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
+    /** @default 0 */
+    included: number;
+    limit?: number | null;
+    /** @default false */
+    refuse_new_runs: boolean;
+};
+/** @description The artifact that was linked. */
+export type LinkSource = {
+    entity: string | null;
+    project: string;
+    name: string;
+    version: number;
+};
+/** @description Where a login is linked, and where the page goes then. */
+export type LinkStart = {
+    provider: string;
+    /** @default /-/settings/emails */
+    next: string;
+};
+/** @description A login at a provider that is linked to the account. */
+export type LinkedLogin = {
+    id: number;
+    provider: string;
+    label: string;
+    address: string | null;
+    created_ms: number;
+    last_used_ms: number | null;
+};
+/** @description Fields that are left out do not change. */
+export type LinkedVersionChanges = {
+    description?: string | null;
+    /** @default [] */
+    add_tags: string[];
+    /** @default [] */
+    remove_tags: string[];
+    /**
+     * Properties
+     * @description Null removes one.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    properties: {
+        [key: string]: string | null;
+    };
+};
+/** @description A version with what its page shows. */
+export type LinkedVersionDetail = {
+    collection: string;
+    version: number;
+    aliases: string[];
+    tags: string[];
+    /**
+     * Properties
+     * @description The tags of MLflow's clients that have a value.
+     */
+    properties: {
+        [key: string]: string;
+    };
+    /** @description As MLflow's clients set it. */
+    stage: string;
+    description: string;
+    /** @description Who linked it; empty if that is not known. */
+    author: string;
+    /** @description When it was linked. */
+    created_ms: number;
+    downloads: number;
+    digest: string;
+    bytes: number;
+    files: number;
+    metadata: {
+        [key: string]: Json;
+    };
+    /** @description The run that logged it, if the requester may read it. */
+    run: string | null;
+    run_entity: string | null;
+    run_project: string | null;
+    /** @description Null: it is in this registry only, or the requester may not read the project. */
+    source: LinkSource | null;
+    /** @description Those of the run that were asked for. */
+    fields: {
+        [key: string]: string | number;
+    };
+    description_html: string;
+    /** @description Its model card, from README.md among its files; empty: it has none. */
+    card_html: string;
+    /** @description The runs that used it, as far as the requester may read them. */
+    used_by: VersionUser[];
+    /** @description As MLflow's clients name the collection. */
+    mlflow_name: string;
+};
+/** @description A page of versions, the newest first. */
+export type LinkedVersionsPage = {
+    versions: LinkedVersion[];
+    total: number;
+    next: string | null;
+};
+/** @description A dataset with how much it is used. */
+export type ListedDataset = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    id: number;
+    digest: string;
+    source_type: string;
+    /** @description The first 500 characters of where it is from. */
+    source: string;
+    /** @description Runs of the project that used it. */
+    runs: number;
+};
+/** @description A logged model with how much it is used. */
+export type ListedModel = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    model_id: string;
+    type: string | null;
+    created_ms: number;
+    status: string;
+    /** @description Runs of the project that used it. */
+    runs: number;
+};
+/** @description A page of projects, by name. */
+export type ListedProjectsPage = {
+    projects: ListedProject[];
+    total: number;
+    next: string | null;
+};
+/** @description A report in a list. */
+export type ListedReport = {
+    id: number;
+    /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+    slug: string;
+    entity: string;
+    project: string;
+    /** @description None: the author's account was deleted. */
+    author: string | null;
+    service_account: string | null;
+    title: string;
+    description: string;
+    /** @enum {string} */
+    state: "draft" | "published";
+    /** @description Of the working copy. */
+    revision: number;
+    published_revision: number | null;
+    published_ms: number | null;
+    created_ms: number;
+    changed_ms: number;
+    deleted_ms: number | null;
+    unpublished_changes: boolean;
+    starred: boolean;
+    followed: boolean;
+};
+/** @description A rule and its state, over the series that the requester may read. */
+export type ListedRule = {
+    id: number;
+    name: string;
+    /** @description As in a file of rules. */
+    rule: {
+        [key: string]: Json;
+    };
+    enabled: boolean;
+    /** @description None: not muted. */
+    muted_until_ms: number | null;
+    created_ms: number;
+    changed_ms: number;
+    /**
+     * @description `pending`: its condition holds for a series, but not for long enough yet.
+     * @enum {string}
+     */
+    state: "off" | "ok" | "pending" | "firing";
+    /** @description For how many series it fires. */
+    firing: number;
+    /** @description For how many its condition holds, but not for long enough yet. */
+    pending: number;
+};
+/** @description Logged values of a run, in groups of the same steps. */
+export type Logged = {
+    run: string;
+    cursor: string;
+    groups: LoggedGroup[];
+    /** @description What is not a number, by step; the newest if there are more than `max_points`. */
+    others: LoggedOther[];
+    /** @description Empty if `resolution` is `raw`. */
+    resumes: Resume[];
+    /** @description Those of `keys` under which nothing was logged. */
+    unmatched: string[];
+    /** @description Parts that could not be read. */
+    problems: string[];
+};
+/** @description Values that one process logged under several names at the same steps. */
+export type LoggedGroup = {
+    host: string;
+    rank: number | null;
+    /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
+    replaced: boolean;
+    step: number[];
+    /** @description ms UTC; of a bucket of steps, the time of its newest call. */
+    t: (number | null)[];
+    n: number[] | null;
+    series: {
+        [key: string]: (number | null)[];
+    };
+    min: {
+        [key: string]: (number | null)[];
+    } | null;
+    max: {
+        [key: string]: (number | null)[];
+    } | null;
+};
+/** @description A logged model. */
+export type LoggedModelDetail = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    model_id: string;
+    type: string | null;
+    created_ms: number;
+    status: string;
+    params: {
+        [key: string]: string;
+    };
+    tags: {
+        [key: string]: string;
+    };
+    /** @description The first 1000, by key. */
+    metrics: ModelMetric[];
+};
+/** @description A page of the logged models of a project, the newest first. */
+export type LoggedModelsPage = {
+    models: ListedModel[];
+    total: number;
+    next: string | null;
+};
+/** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
+export type LoggedOther = {
+    host: string;
+    rank: number | null;
+    key: string;
+    step: number;
+    time_ms: number;
+    value: Json;
+};
+/** @description A name or an address, and what proves whose it is. */
+export type Login = {
+    name?: string | null;
+    email?: string | null;
+    password: string;
+    /** @description Of the second factor, or a recovery code. */
+    code?: string | null;
+    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    passkey?: {
+        [key: string]: Json;
+    } | null;
+    /**
+     * @description Where the page goes then; a path of this server.
+     * @default /
+     */
+    next: string;
+};
+/** @description A page of logins. */
+export type LoginsPage = {
+    logins: LinkedLogin[];
+    total: number;
+    next: string | null;
+};
+/** @description Teams and users, or projects, that lost device-hours, the most first. */
+export type LosingPlacesPage = {
+    places: LosingPlace[];
+    total: number;
+    next: string | null;
+};
+/** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
+export type LosingRunsPage = {
+    runs: LosingRun[];
+    total: number;
+    next: string | null;
+};
+/** @description The mail server took the mail. */
+export type MailSent = {
+    /** @constant */
+    done: "sent";
+};
+/** @description The mail server and the sender. */
+export type MailServer = {
+    host: string;
+    port: number;
+    /** @enum {string} */
+    encryption: "starttls" | "tls" | "none";
+    /** @default  */
+    user: string;
+    /** @description Left out: the present one stays, for the same server and user. */
+    password?: string | null;
+    /** @description The address that mails come from. */
+    mail_from: string;
+    /** @description The address of this server, for links. */
+    url?: string | null;
+};
+/** @description How mail is sent, without the password. */
+export type MailServerState = {
+    configured: boolean;
+    host: string;
+    port: number | null;
+    /** @enum {string} */
+    encryption: "starttls" | "tls" | "none";
+    user: string;
+    has_password: boolean;
+    mail_from: string;
+    url: string;
+    editable: boolean;
+    enforced_by: string | null;
+    mail_from_enforced_by: string | null;
+    /** @description Why mail cannot be sent at the moment. */
+    problem: string | null;
+};
+/** @description Where a mail is sent, to try the mail server. */
+export type MailTest = {
+    address: string;
+};
+/** @description Artifacts, datasets and logged models with some words, each the newest first. */
+export type MatchingCollections = {
+    collections: MatchingCollection[];
+    datasets: DatasetNode[];
+    models: ModelNode[];
+};
+/** @description The bytes that a project stores, and how old and how used it is. */
+export type MeasuredProject = {
+    project: string;
+    runs: number;
+    samples: number;
+    console: number;
+    media: number;
+    files: number;
+    artifacts: number;
+    reports: number;
+    /** @description Of runs and reports in the trash, which the others include. */
+    trash: number;
+    bytes: number;
+    /** @description When its first run or artifact was made. */
+    started_ms: number | null;
+    /** @description The newest sample or artifact. */
+    last_ms: number | null;
+    /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+    last_read: string | null;
+    /** @description When it leaves the trash for good; None: it is not there. */
+    purged_ms: number | null;
+    /** @description `project:delete` if the requester may delete it. */
+    may: string[];
+};
+/** @description A page of keys. */
+export type MediaKeysPage = {
+    media: MediaKey[];
+    total: number;
+    next: string | null;
+};
+/** @description A page of logged media. */
+export type MediaRecordsPage = {
+    records: MediaRecord[];
+    total: number;
+    next: string | null;
+};
+/** @description The steps at which a run logged media. */
+export type MediaSteps = {
+    steps: number[];
+};
+/** @description Another role for a member. */
+export type MemberChange = {
+    /** @description null: the role in the team. */
+    role: ("viewer" | "member" | "admin") | null;
+};
+/** @description Fields that are left out do not change. */
+export type MemberChanges = {
+    org_role?: ("member" | "admin") | null;
+    access?: ("full" | "viewer" | "none") | null;
+    billing_role?: ("none" | "viewer" | "admin") | null;
+    state?: ("active" | "suspended") | null;
+};
+/** @description A page of members, and what the requester may do with them. */
+export type MembersPage = {
+    members: Member[];
+    total: number;
+    next: string | null;
+    may: string[];
+};
+/** @description A report after a change. */
+export type MergedReport = {
+    id: number;
+    /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+    slug: string;
+    entity: string;
+    project: string;
+    /** @description None: the author's account was deleted. */
+    author: string | null;
+    service_account: string | null;
+    title: string;
+    description: string;
+    /** @enum {string} */
+    state: "draft" | "published";
+    /** @description Of the working copy. */
+    revision: number;
+    published_revision: number | null;
+    published_ms: number | null;
+    created_ms: number;
+    changed_ms: number;
+    deleted_ms: number | null;
+    unpublished_changes: boolean;
+    starred: boolean;
+    followed: boolean;
+    /** @description That the blocks are of. */
+    shown_revision: number;
+    blocks: (ReportText | ReportImage | ReportPanels)[];
+    /** @description The blocks of text as HTML, by their ids. */
+    html: {
+        [key: string]: string;
+    };
+    may: ReportRights;
+    /** @description Blocks that others changed since the revision of the request. */
+    others: string[];
+};
+/** @description A metric's unit, kind, scope and meaning. */
+export type MetricDefinition = {
+    key: string;
+    unit: string;
+    /** @enum {string} */
+    kind: "gauge" | "counter" | "rate";
+    scope: string;
+    merge: string;
+    subject: string;
+    chart: string;
+    text: string;
+    source: string;
+    aliases: string[];
+    /** @description The counter of a rate. */
+    of: string | null;
+};
+/** @description Series of one host that have points at the same times. A null is a gap. */
+export type MetricGroup = {
+    host: string;
+    role: string;
+    /** @description ms UTC: times of the samples, or starts of the buckets. */
+    t: number[];
+    /** @description Samples in each bucket; None if these are samples. */
+    n: number[] | null;
+    /** @description By key. The value of a bucket is the statistic that the metric defines (`merge`). */
+    series: {
+        [key: string]: (number | null)[];
+    };
+    /** @description By key: the lowest value in each bucket; None if these are samples. */
+    min: {
+        [key: string]: (number | null)[];
+    } | null;
+    max: {
+        [key: string]: (number | null)[];
+    } | null;
+};
+/** @description Series of a run, in groups of the same times. */
+export type Metrics = {
+    run: string;
+    t0: number;
+    t1: number;
+    /** @enum {string} */
+    resolution: "raw" | "buckets";
+    /** @description Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
+    bucket_ms: number | null;
+    /** @description Pass it as `after` to `/live` to miss nothing. */
+    cursor: string;
+    groups: MetricGroup[];
+    /** @description Parts of these series that could not be read. */
+    problems: string[];
+};
+/** @description The MLflow name of a series. */
+export type MlflowName = {
+    name: string;
+    unit: string;
+    /** @description Converts a value to MLflow's unit. */
+    factor: number;
+};
+/** @description MLflow's unit of a metric. */
+export type MlflowUnit = {
+    unit: string;
+    /** @description Converts a value to MLflow's unit. */
+    factor: number;
+};
+/** @description Where a run is after it was moved. */
+export type MovedRun = {
+    run: string;
+    entity: string;
+    project: string;
+};
+/** @description A page of the requester's teams. */
+export type MyTeamsPage = {
+    teams: MyTeam[];
+    total: number;
+    next: string | null;
+    may: string[];
+    /** @description Whom to ask for a team. */
+    administrators?: string[] | null;
+};
+/** @description A provider at which users sign in. */
+export type NamedProvider = {
+    id: string;
+    label: string;
+};
+/** @description A channel or webhook. */
+export type NamedReceiver = {
+    id: number;
+    name: string;
+};
+/** @description A request that a version gets a protected alias. */
+export type NewAliasRequest = {
+    alias: string;
+    /** @description Its number, `v3`, or an alias that it has. */
+    version: number | string;
+    /**
+     * @description Why. Markdown.
+     * @default
+     */
+    text: string;
+};
+/** @description A service of Apprise to add. */
+export type NewAppriseDestination = {
+    /** @description What the team calls it. */
+    name: string;
+    /** @description Of Apprise, such as `ntfys://ntfy.sh/our-runs`. */
+    url: string;
+};
+/** @description An automation to create. */
+export type NewAutomation = {
+    name: string;
+    /** @default true */
+    enabled: boolean;
+    /** @description `kind` and what belongs to it, such as `states`. */
+    event: {
+        [key: string]: Json;
+    };
+    /**
+     * @description `projects`, `run_name`, `author`, `tag`.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    filter: {
+        [key: string]: Json;
+    };
+    /** @description Each with `kind`: slack, webhook, mail, stop, tag. */
+    actions: {
+        [key: string]: Json;
+    }[];
+    /**
+     * @description For how many hours it does not act on the same run again.
+     * @default 24
+     */
+    cooldown_h: number;
+    /** @default  */
+    description: string;
+};
+/** @description A bucket to be added. */
+export type NewBucket = {
+    name: string;
+    /** @enum {string} */
+    provider: "s3" | "gcs" | "azure" | "folder";
+    /** @description Its name; of Azure the container; or the absolute path of a folder. */
+    bucket: string;
+    /**
+     * @description Files of a team are below `prefix/{team id}/`.
+     * @default
+     */
+    prefix: string;
+    /**
+     * @description The URL of the service, if it is not that of the provider.
+     * @default
+     */
+    endpoint: string;
+    /** @default  */
+    region: string;
+    /**
+     * @description Of S3: the key that encrypts new objects.
+     * @default
+     */
+    kms_key: string;
+    /**
+     * @description Of Azure: the storage account.
+     * @default
+     */
+    account: string;
+    /**
+     * @description Of Azure, with `client_id` and `client_secret`.
+     * @default
+     */
+    tenant: string;
+    /** @default  */
+    client_id: string;
+    /**
+     * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
+     * @default true
+     */
+    direct: boolean;
+    /** @description Credentials; null: those of the server's environment, or its role. */
+    secret?: BucketSecret | null;
+};
+/** @description A cost centre to be created. */
+export type NewCostCentre = {
+    code: string;
+    name: string;
+    /** @default  */
+    address: string;
+    /** @default  */
+    contact: string;
+    /** @default  */
+    purchase_order: string;
+};
+/** @description An address to add. */
+export type NewEmail = {
+    address: string;
+};
+/** @description A service whose tokens are to be accepted. */
+export type NewIssuer = {
+    name: string;
+    url: string;
+    audience: string;
+    /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
+    keys?: string | null;
+};
+/** @description A key of a user, to be created. */
+export type NewKey = {
+    name: string;
+    /**
+     * @default write
+     * @enum {string}
+     */
+    scope: "ingest" | "read" | "write" | "full";
+    /** @description Names of the only teams that the key works in; none: all. */
+    teams?: string[] | null;
+    expires_ms?: number | null;
+};
+/** @description A guest link to be made. */
+export type NewLink = {
+    /** @description ms UTC; null: until it is revoked. */
+    expires_ms?: number | null;
+};
+/** @description A user or service account of the team. `role` null: the role in the team. */
+export type NewMember = {
+    name: string;
+    /** @default false */
+    service_account: boolean;
+    role?: ("viewer" | "member" | "admin") | null;
+};
+/** @description A passkey that a browser has made. */
+export type NewPasskey = {
+    /** @description Of the device, for its owner. */
+    name: string;
+    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    passkey: {
+        [key: string]: Json;
+    };
+};
+/** @description A new password, with the secret of the link. */
+export type NewPassword = {
+    token: string;
+    password: string;
+};
+/**
+ * @description `visibility` null: the default of the team; in a user's own space only for that user.
+ *
+ *     `owner` null: the requester; another one for those who manage the members of projects.
+ */
+export type NewProject = {
+    name: string;
+    /** @default  */
+    description: string;
+    visibility?: Visibility | null;
+    owner?: string | null;
+};
+/** @description A price to be set. */
+export type NewRate = {
+    /** @enum {string} */
+    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
+    /** @default * */
+    device_glob: string;
+    price: number;
+    /** Format: date */
+    valid_from: string;
+    valid_to?: string | null;
+    /** @default  */
+    note: string;
+};
+/** @description A registry to be created. */
+export type NewRegistry = {
+    name: string;
+    /** @default  */
+    description: string;
+    /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
+    visibility?: ("team" | "organisation" | "restricted") | null;
+    /**
+     * @description The types of artifacts that can be linked; none: all.
+     * @default []
+     */
+    types: string[];
+};
+/** @description A version of an artifact that is to be linked. */
+export type NewRegistryLink = {
+    /** @description `team/project/name`, or `project/name` in the team of the registry. */
+    artifact: string;
+    /**
+     * @description `v3` or an alias.
+     * @default latest
+     */
+    version: string;
+    /** @default [] */
+    aliases: string[];
+};
+/** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
+export type NewReport = {
+    /** @description Left out: that of `from`. */
+    title?: string | null;
+    /** @default  */
+    description: string;
+    /** @default [] */
+    blocks: (ReportText | ReportImage | ReportPanels)[];
+    /** @description Instead of blocks: each of its elements becomes one. */
+    markdown?: string | null;
+    /** @description Instead of blocks: those of this report that you may read, or of a template. */
+    from?: number | ("comparison" | "progress" | "incident") | null;
+    /**
+     * @description Show it to readers of the project at once.
+     * @default false
+     */
+    publish: boolean;
+};
+/** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
+export type NewReportComment = {
+    /** @description Markdown. */
+    text: string;
+    block?: string | null;
+    panel?: string | null;
+    x?: number | null;
+    /** @description A comment of the thread; the reply is about the same. */
+    reply_to?: number | null;
+};
+/** @description A link to a report to be made: anyone who has it may read the report. */
+export type NewReportLink = {
+    /** @description ms UTC; null: until it is revoked. */
+    expires_ms?: number | null;
+    /**
+     * @default view
+     * @constant
+     */
+    role: "view";
+    /**
+     * @description To share a report with a person, use `shares`.
+     * @default true
+     * @constant
+     */
+    public: true;
+};
+/** @description A comment on a request. */
+export type NewRequestComment = {
+    /** @description Markdown. */
+    text: string;
+};
+/** @description A custom role to be created. */
+export type NewRole = {
+    name: string;
+    /** @default  */
+    description: string;
+    /** @enum {string} */
+    base: "viewer" | "member";
+    /** @description Actions that the role adds to its base. */
+    permissions: string[];
+};
+/** @description A rule. `enabled`: false to keep it switched off. */
+export type NewRule = {
+    /** @description As in a file of rules: name, severity, condition and so on. */
+    rule: {
+        [key: string]: Json;
+    };
+    /** @default true */
+    enabled: boolean;
+};
+/** @description A service account to be created. */
+export type NewServiceAccount = {
+    name: string;
+    /**
+     * @description `external`: it shows tokens of an issuer instead of keys. Only administrators of the organisation make these.
+     * @default builtin
+     * @enum {string}
+     */
+    kind: "builtin" | "external";
+    /** @description Of an external account: the issuer's URL. */
+    issuer?: string | null;
+    /** @description Of an external account: who it is at the issuer. */
+    subject?: string | null;
+    /** @description Of the organisation's accounts: where runs go. */
+    default_team?: string | null;
+    /** @default false */
+    reads_only: boolean;
+    /**
+     * @description Of its first key; null: it gets none.
+     * @default write
+     */
+    scope: ("ingest" | "read" | "write" | "full") | null;
+};
+/** @description A key of a service account, to be created. */
+export type NewServiceAccountKey = {
+    name: string;
+    /**
+     * @default write
+     * @enum {string}
+     */
+    scope: "ingest" | "read" | "write" | "full";
+    /**
+     * @description The only teams that the key works in; empty: all of the account.
+     * @default []
+     */
+    teams: string[];
+    expires_ms?: number | null;
+};
+/** @description A Slack channel to add. */
+export type NewSlackDestination = {
+    /** @description What the team calls it, such as `#training`. */
+    channel: string;
+    /** @description `https://hooks.slack.com/services/…` */
+    webhook_url: string;
+};
+/** @description A team to be created. */
+export type NewTeam = {
+    /** @description Letters a to z, digits, - and _; it never changes. */
+    name: string;
+    /** @default  */
+    display_name: string;
+    /**
+     * @default work
+     * @enum {string}
+     */
+    type: "work" | "academic";
+    /** @default  */
+    company: string;
+    /** @default team */
+    default_visibility: Visibility;
+    /** @description The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
+    bucket?: string | null;
+};
+/** @description A view to be saved. */
+export type NewView = {
+    /** @enum {string} */
+    kind: "runs" | "workspace";
+    name: string;
+    project: string;
+    entity?: string | null;
+    /** @description What the page shows: a JSON object of at most 256 KiB. */
+    data: {
+        [key: string]: Json;
+    };
+    /**
+     * @description For everyone who sees the project; otherwise your own.
+     * @default false
+     */
+    published: boolean;
+};
+/** @description A webhook to create. */
+export type NewWebhook = {
+    name: string;
+    /** @description Public, with https. */
+    url: string;
+    /** @description The secret that is sent as the access token. */
+    access_secret?: string | null;
+    /** @description The secret that the signature is made with. */
+    signing_secret?: string | null;
+    /** @description A JSON object, with `${run_name}` and the like in its texts. */
+    payload?: string | null;
+    /** @default true */
+    enabled: boolean;
+};
+/** @description Samples, rows and facts that are newer than a cursor. */
+export type News = {
+    cursor: string;
+    /**
+     * @description Rates included.
+     * @default []
+     */
+    samples: NewSample[];
+    /**
+     * @description Calls of `log()`.
+     * @default []
+     */
+    calls: NewRow[];
+    run: RunDetail | null;
+    /**
+     * @description Too much is new: request the series again.
+     * @default false
+     */
+    reload: boolean;
+};
+/** @description The notifications of a team, or of one of its automations. */
+export type NotificationsPage = {
+    notifications: Notification[];
+    total: number;
+    next: string | null;
+};
+/** @description An invitation: of a link, or one from `GET /account/invitations`. */
+export type Offer = {
+    token?: string | null;
+    id?: number | null;
+};
+/** @description A page of users, and what the requester may do with them. */
+export type OrgMembersPage = {
+    members: OrgMember[];
+    total: number;
+    next: string | null;
+    may: string[];
+};
+/** @description A page of teams. */
+export type OrgTeamsPage = {
+    teams: OrgTeam[];
+    total: number;
+    next: string | null;
+};
+/** @description Who is invited, and their role in the organisation. */
+export type OrganisationPeople = {
+    /** @default [] */
+    people: string[];
+    /**
+     * @description Make a link that the first user who opens it can accept.
+     * @default false
+     */
+    link: boolean;
+    /** @description 1 to 30; by default as the organisation has set. */
+    expires_days?: number | null;
+    /**
+     * @description Part of the mail.
+     * @default
+     */
+    message: string;
+    /**
+     * @default member
+     * @enum {string}
+     */
+    org_role: "member" | "admin";
+};
+/** @description A setting with what is allowed, and whether and why it cannot be changed. */
+export type OrganisationSetting = {
+    value: Json;
+    editable: boolean;
+    enforced_by: string | null;
+    default: Json;
+    choices?: Json[] | null;
+    /** @description The lowest and the highest value. */
+    limits?: Json[] | null;
+};
+/** @description Values of several runs on one axis. */
+export type Overlay = {
+    x: string;
+    runs: OverlayRun[];
+    /** @description Requested ids of runs that do not exist or may not be read. */
+    missing: string[];
+    keys: OverlayKey[];
+    /** @description Parts of these series that could not be read. */
+    problems: string[];
+};
+/** @description The lines that have points at the same x. */
+export type OverlayGroup = {
+    x: number[];
+    lines: OverlayLine[];
+};
+/** @description The lines of one key. */
+export type OverlayKey = {
+    key: string;
+    /** @description Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
+    width: number | null;
+    groups: OverlayGroup[];
+};
+/** @description One metric of one run. */
+export type OverlayLine = {
+    run: string;
+    y: (number | null)[];
+    /** @description None if each point is one value, or they were not requested. */
+    min: (number | null)[] | null;
+    max: (number | null)[] | null;
+    /** @description Values of each point; 0 in a gap. */
+    n: number[] | null;
+};
+/** @description A sampled metric that at least one of the runs has. */
+export type OverlayMetric = {
+    /** @description The template of the metric, as `keys` takes it; the key if it has no definition. */
+    key: string;
+    unit: string;
+    kind: ("gauge" | "counter" | "rate") | null;
+    subject: string;
+    chart: string;
+    text: string;
+    source: string;
+};
+/** @description Some runs, and which metrics they have. */
+export type OverlayPlan = {
+    runs: OverlayRun[];
+    /** @description Requested ids of runs that do not exist or may not be read. */
+    missing: string[];
+    /** @description The names under which numbers were logged, at most 10,000. */
+    logged: string[];
+    /** @description Totals of which there are rates are left out. */
+    system: OverlayMetric[];
+};
+/** @description A run whose values are shown. */
+export type OverlayRun = {
+    id: string;
+    name: string;
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    started_ms: number;
+    /** @description When it ended; while it is running, when it was last heard of. */
+    end_ms: number;
+};
+/** @description The user's own channel of Slack. */
+export type OwnSlack = {
+    /** @description `https://hooks.slack.com/services/…` */
+    url: string;
+};
+/** @description A channel of Slack. */
+export type OwnSlackChannel = {
+    /** @description What of its URL may be read. */
+    shown: string;
+    created_ms: number;
+    /** @description Since when Slack does not accept it; None: it does. */
+    disabled_ms: number | null;
+};
+/** @description A team that a user is in. */
+export type OwnTeam = {
+    name: string;
+    display_name: string;
+    role: string;
+    custom_role: string | null;
+};
+/** @description A key with its owner. Of a team's service account, the name begins with the team. */
+export type OwnedKey = {
+    /** @description The shown part of the key. */
+    id: string;
+    name: string;
+    /** @enum {string} */
+    scope: "ingest" | "read" | "write" | "full";
+    /** @description Those that it works in; empty: all. */
+    teams: string[];
+    created_ms: number;
+    expires_ms: number | null;
+    last_used_ms: number | null;
+    revoked_ms: number | null;
+    owner: string;
+    /** @enum {string} */
+    owner_kind: "user" | "service_account";
+};
+/** @description A page of keys. */
+export type OwnedKeysPage = {
+    api_keys: OwnedKey[];
+    total: number;
+    next: string | null;
+};
+/** @description The newest output of a run. */
+export type PanelConsole = {
+    run: string;
+    /** @description There was more. */
+    cut: boolean;
+    pieces: PrintedPiece[];
+};
+/** @description What a panel shows. */
+export type PanelData = {
+    panel: string;
+    kind: string;
+    /** @description Of when the values are. */
+    as_of_ms: number;
+    /** @description They are stored, and stay as they are. */
+    frozen: boolean;
+    runs: PanelRun[];
+    /** @description How many chosen runs were deleted. */
+    missing: number;
+    /** @description What to show instead of values, or besides them. */
+    problem: string | null;
+    /** @description Parts that could not be read. */
+    problems: string[];
+    /** @description What x counts, as `x` of `/overlay/logged`; None: no lines. */
+    x: string | null;
+    names: PanelNames;
+    /** @description By source and name: `logged:loss`. */
+    lines: {
+        [key: string]: PanelLineGroup[];
+    };
+    /** @description By run, of panels that show each device: instead of `lines`. */
+    devices: {
+        [key: string]: PanelDeviceLines;
+    };
+    items: PanelMedia[] | null;
+    findings: PanelFindings[] | null;
+    differences: PanelDifferences | null;
+    importance: Importances | null;
+    console: PanelConsole[] | null;
+};
+/** @description What each device and rank of a run sampled and logged. */
+export type PanelDeviceLines = {
+    sampled: Metrics | null;
+    logged: Logged | null;
+};
+/** @description In which facts runs differ, and numbers of theirs. */
+export type PanelDifferences = {
+    /** @description In the order of the values. */
+    runs: string[];
+    facts: FactRow[];
+    left_out: number;
+    statistics: StatisticRow[];
+};
+/** @description What the rules say about a run. */
+export type PanelFindings = {
+    verdict: Verdict;
+    findings: Finding[];
+    fine: string[];
+    undecided: Undecided[];
+    run: string;
+};
+/** @description Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
+export type PanelLineGroup = {
+    x: number[];
+    /** @description Of the buckets; None: these are single values. */
+    width: number | null;
+    lines: OverlayLine[];
+};
+/** @description A logged image, table or other medium of a run. */
+export type PanelMedia = {
+    key: string;
+    kind: string;
+    step: number | null;
+    time_ms: number;
+    rank: number | null;
+    host: string;
+    /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+    items: {
+        [key: string]: Json;
+    }[];
+    run: string;
+};
+/** @description The metrics that a panel reads, of those that its runs have. */
+export type PanelNames = {
+    logged: string[];
+    system: OverlayMetric[];
+};
+/** @description A metric that a panel reads, or all whose names match a regular expression. */
+export type PanelQuery = {
+    /** @enum {string} */
+    source: "logged" | "system";
+    name?: string | null;
+    pattern?: string | null;
+};
+/** @description A run that a panel shows, or a group of runs that it shows as one. */
+export type PanelRun = {
+    id: string;
+    name: string;
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    started_ms: number;
+    /** @description When it ended; while it is running, when it was last heard of. */
+    end_ms: number;
+    /** @description None: a group. */
+    entity: string | null;
+    project: string | null;
+    run_set: string;
+    /** @description What the runs of a group have in common; None: a run. */
+    group: string | null;
+    /** @description How many runs a group has; None: a run. */
+    members: number | null;
+    /** @description The place in the palette that the author chose. */
+    color: number | null;
+};
+/** @description The part of the x-axis that a panel shows. */
+export type PanelZoom = {
+    min: number;
+    max: number;
+};
+/** @description A new name for a passkey. */
+export type PasskeyChanges = {
+    /** @description Of the device, for its owner. */
+    name: string;
+};
+/** @description The response of a passkey, without a name. */
+export type PasskeyLogin = {
+    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    passkey: {
+        [key: string]: Json;
+    };
+    /**
+     * @description Where the page goes then; a path of this server.
+     * @default /
+     */
+    next: string;
+};
+/** @description Options with which a browser makes or asks for a passkey. */
+export type PasskeyOptions = {
+    options: {
+        [key: string]: Json;
+    };
+};
+/** @description Whether a passkey is asked for after the password. */
+export type PasskeysAsked = {
+    enabled: boolean;
+};
+/** @description A page of passkeys. */
+export type PasskeysPage = {
+    passkeys: Passkey[];
+    total: number;
+    next: string | null;
+};
+/** @description The present password and a new one. */
+export type PasswordChange = {
+    /** @description Not needed if none is set. */
+    old?: string | null;
+    new: string;
+};
+/** @description How statements can be paid. */
+export type PaymentMethod = {
+    /** @description The service by which statements can be paid; None: none. */
+    provider: string | null;
+};
+/** @description Changes; a field that is left out stays as it is. */
+export type PersonalChange = {
+    events?: EventChoices | null;
+    quiet?: Quiet | null;
+    digest?: ("off" | "hourly" | "daily") | null;
+    /** @description When the daily digest is sent: `08:00`. */
+    daily_at?: string | null;
+    projects?: {
+        [key: string]: string;
+    }[] | null;
+    exceptions?: AlertExceptionChange[] | null;
+};
+/** @description A plan, with its limits. */
+export type Plan = {
+    name: string;
+    description: string;
+    limits: PlanLimit[];
+};
+/** @description Who is to have a plan, and from which day on; `entity` null: the organisation as a whole. */
+export type PlanAssignment = {
+    plan: string;
+    entity?: string | null;
+    /** Format: date */
+    valid_from: string;
+};
+/** @description A plan to be stored. */
+export type PlanForm = {
+    /** @default  */
+    description: string;
+    limits?: LimitForm[];
+};
+/** @description The series of one key. */
+export type PlannedKey = {
+    key: string;
+    /** @description MLflow's name; None if it has none. */
+    mlflow: string | null;
+    /** @description The hosts and roles that have it: indexes of `places`. */
+    places: number[];
+    /** @description Where all values so far are 0. Not looked up for gauges, of which it is empty. */
+    zero: number[];
+};
+/** @description A metric definition and its series. */
+export type PlannedMetric = {
+    /** @description The key template of the metric; the key itself if no metric matches. */
+    template: string;
+    unit: string;
+    /** @description None for a key without a metric definition. */
+    kind: ("gauge" | "counter" | "rate") | null;
+    /** @description CPU, Memory, …; `Other` for a key without a metric definition. */
+    subject: string;
+    /** @description Title of its chart; the series of a chart have the same unit. */
+    chart: string;
+    text: string;
+    source: string;
+    mlflow: MlflowUnit | null;
+    series: PlannedKey[];
+};
+/** @description A host, and the role of the writers there. */
+export type PlannedPlace = {
+    host: string;
+    role: string;
+};
+/** @description A page of plans by name, and who has which. */
+export type PlansPage = {
+    plans: Plan[];
+    total: number;
+    next: string | null;
+    assigned: AssignedPlan[];
+};
+/** @description Over how many past days an automation is tried. */
+export type Preview = {
+    /** @default 30 */
+    days: number;
+};
+/** @description A piece of the output. */
+export type PrintedPiece = {
+    time_ms: number;
+    /** @enum {string} */
+    stream: "stdout" | "stderr";
+    text: string;
+    host: string;
+    rank: number | null;
+};
+/** @description Switches; what is left out does not change. */
+export type PrivacyChanges = {
+    hidden?: boolean | null;
+    members_invite?: boolean | null;
+    public_projects?: boolean | null;
+    public_links?: boolean | null;
+    code_saving?: boolean | null;
+    recommend_by_domain?: boolean | null;
+};
+/** @description Fields that are left out do not change. */
+export type ProfileChanges = {
+    display_name?: string | null;
+    institution?: string | null;
+    bio?: string | null;
+    location?: string | null;
+    links?: ProfileLink[] | null;
+    intro?: string | null;
+    /** @description Ids of reports in the order in which the page shows them. */
+    pinned_reports?: number[] | null;
+    hide_teams?: boolean | null;
+    default_entity?: string | null;
+    default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
+    code_saving?: boolean | null;
+    time_zone?: string | null;
+    locale?: string | null;
+    theme?: ("" | "system" | "light" | "dark") | null;
+    landing_page?: string | null;
+    /** @description Mail that is not sent: before something ends, and about teams. */
+    mail_switched_off?: ("reminders" | "teams")[] | null;
+    /** @description Where such mail goes: a verified address; empty: the primary one. */
+    mail_address?: string | null;
+};
+/** @description A link on the page of a user. */
+export type ProfileLink = {
+    /** @default  */
+    label: string;
+    url: string;
+};
+/** @description The mode of one project. */
+export type ProjectAlerts = {
+    project: string;
+    /** @enum {string} */
+    mode: "off" | "all";
+};
+/** @description The bytes that a project stores, by kind and together. */
+export type ProjectBytes = {
+    project: string;
+    runs: number;
+    samples: number;
+    console: number;
+    media: number;
+    files: number;
+    artifacts: number;
+    reports: number;
+    /** @description Of runs and reports in the trash, which the others include. */
+    trash: number;
+    bytes: number;
+};
+/** @description A page of projects. */
+export type ProjectBytesPage = {
+    projects: MeasuredProject[];
+    total: number;
+    next: string | null;
+    trash: TrashSummary;
+    expiring: ExpirySummary;
+};
+/** @description Changes of a project. */
+export type ProjectChanges = {
+    name: string;
+};
+/** @description Defaults of clients in a team or space. */
+export type ProjectDefaults = {
+    code_saving: boolean;
+    /** @description Of new projects. */
+    visibility: Visibility | null;
+};
+/** @description A completed change of a project. */
+export type ProjectDone = {
+    project: string;
+    /** @enum {string} */
+    done: "rename" | "delete";
+    /** @description Number of runs moved to the trash. */
+    runs: number | null;
+};
+/** @description A page of members, by name. */
+export type ProjectMembersPage = {
+    members: ProjectMember[];
+    total: number;
+    next: string | null;
+};
+/** @description The project to which a run moves. */
+export type ProjectOfRun = {
+    /** @description A team or user. */
+    entity: string;
+    /** @description One of its projects. */
+    project: string;
+};
+/** @description Where the browser goes to sign in at a provider. */
+export type ProviderAddress = {
+    url: string;
+};
+/** @description Where the page goes after a sign-in, and an invitation that it accepts. */
+export type ProviderStart = {
+    /** @default / */
+    next: string;
+    invitation?: string | null;
+};
+/** @description All providers, in place of those before. */
+export type Providers = {
+    /** @description Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, group_map, admin_group. */
+    providers: {
+        [key: string]: Json;
+    }[];
+};
+/** @description A page of providers without their secrets, and whether and why they cannot be changed. */
+export type ProvidersPage = {
+    providers: {
+        [key: string]: Json;
+    }[];
+    total: number;
+    next: string | null;
+    editable: boolean;
+    enforced_by: string | null;
+};
+/** @description Provisioning of users and teams by an identity provider. */
+export type Provisioning = {
+    enabled: boolean;
+    created_ms: number | null;
+    last_used_ms: number | null;
+    /** @description Where the provider sends its requests on this server. */
+    path: string;
+};
+/** @description The revision that readers see from now on. */
+export type PublishedRevision = {
+    revision: number;
+};
+/** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
+export type Quiet = {
+    on: boolean;
+    /** @default 22:00 */
+    start: string;
+    /** @default 07:00 */
+    end: string;
+    /** @default true */
+    errors_pass: boolean;
+};
+/** @description The last day of a price. */
+export type RateEnd = {
+    /** Format: date */
+    valid_to: string;
+};
+/** @description A page of prices, the newest first. */
+export type RatesPage = {
+    rates: Rate[];
+    total: number;
+    next: string | null;
+};
+/** @description Where the audit log is to be sent. */
+export type Receiver = {
+    /** @description https://… */
+    url: string;
+};
+/** @description A receiver's response to a test. */
+export type ReceiverResponse = {
+    status: number | null;
+    answer: string | null;
+    /** @description Why there was no response, or why it failed. */
+    error: string | null;
+    took_ms: number;
+};
+/** @description The channels and webhooks of the organisation. */
+export type Receivers = {
+    slack: NamedReceiver[];
+    webhook: NamedReceiver[];
+    apprise: NamedReceiver[];
+};
+/** @description New recovery codes, which are shown once. */
+export type RecoveryCodes = {
+    recovery_codes: string[];
+};
+/** @description A page of registries, by name. */
+export type RegistriesPage = {
+    registries: Registry[];
+    total: number;
+    next: string | null;
+    /** @description What the requester may do with a new registry of the team. */
+    may: string[];
+};
+/** @description A page of the administrators of a registry, by name. */
+export type RegistryAdminsPage = {
+    admins: RegistryAdmin[];
+    total: number;
+    next: string | null;
+};
+/** @description Fields that are left out do not change. All but the description are for administrators. */
+export type RegistryChanges = {
+    name?: string | null;
+    types?: string[] | null;
+    description?: string | null;
+    visibility?: ("team" | "organisation" | "restricted") | null;
+};
+/** @description A collection with its description as HTML. */
+export type RegistryCollectionDetail = {
+    name: string;
+    type: string;
+    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    kind: string;
+    description: string;
+    tags: string[];
+    versions: number;
+    created_ms: number;
+    updated_ms: number;
+    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    ttl_s: number | null;
+    /** @description The number of its newest version. */
+    newest: number | null;
+    /** @description Alias → number of a version. */
+    aliases: {
+        [key: string]: number;
+    };
+    /** @description Who made it. */
+    owner: string | null;
+    /** @description Of all its versions. */
+    downloads: number;
+    description_html: string;
+    protected_aliases: string[];
+};
+/** @description A page of the collections of a registry. */
+export type RegistryCollectionsPage = {
+    collections: RegistryCollection[];
+    total: number;
+    next: string | null;
+};
+/** @description A registry with its rules. */
+export type RegistryDetail = {
+    name: string;
+    /** @description The team or user that keeps it, or `organisation`. */
+    entity: string | null;
+    description: string;
+    /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
+    visibility: string;
+    created_ms: number;
+    changed_ms: number;
+    collections: number;
+    versions: number;
+    protected_aliases: string[];
+    /** @description The types of artifacts that can be linked; none: all. */
+    types: string[];
+    /** @description User names. */
+    admins: string[];
+    open_requests: number;
+    may: string[];
+};
+/** @description The role of a member. */
+export type RegistryMemberRole = {
+    /**
+     * @description `viewer`: reads it; `member`: also links and sets aliases.
+     * @enum {string}
+     */
+    role: "viewer" | "member";
+};
+/** @description A page of the members of a registry, by name. */
+export type RegistryMembersPage = {
+    members: RegistryMember[];
+    total: number;
+    next: string | null;
+};
+/** @description The role of a team. */
+export type RegistryTeamRole = {
+    /**
+     * @description Of all its members; those who may only look in the team read the registry.
+     * @enum {string}
+     */
+    role: "viewer" | "member" | "admin";
+};
+/** @description A page of the teams with a role in a registry, by name. */
+export type RegistryTeamsPage = {
+    teams: RegistryMember[];
+    total: number;
+    next: string | null;
+};
+/** @description A name that may be given again. */
+export type ReleasedName = {
+    name: string;
+    released: boolean;
+};
+/** @description A block before and after an edit. None: it was not there. */
+export type ReportBlockChange = {
+    id: string;
+    before: (ReportText | ReportImage | ReportPanels) | null;
+    after: (ReportText | ReportImage | ReportPanels) | null;
+};
+/** @description Changes of a report. What is left out does not change. */
+export type ReportChanges = {
+    /** @description That the changes were made to. */
+    revision: number;
+    title?: string | null;
+    description?: string | null;
+    /** @description All blocks of the report. */
+    blocks?: (ReportText | ReportImage | ReportPanels)[] | null;
+};
+/** @description A page of comments, the oldest first. */
+export type ReportCommentsPage = {
+    comments: ReportComment[];
+    total: number;
+    next: string | null;
+};
+/** @description What you changed in one revision of a report, without what you have taken back since. */
+export type ReportEdit = {
+    revision: number;
+    created_ms: number;
+    title: ReportTextChange | null;
+    description: ReportTextChange | null;
+    blocks: ReportBlockChange[];
+    /** @description None: no block was added, removed or moved. */
+    order: ReportOrderChange | null;
+};
+/** @description Who else is editing a report, and how far it is. */
+export type ReportEditing = {
+    /** @description Of the working copy. */
+    revision: number;
+    /** @description The first 20, by name, without you. */
+    editors: ReportEditor[];
+};
+/** @description A page of your edits, the newest first. */
+export type ReportEditsPage = {
+    edits: ReportEdit[];
+    total: number;
+    next: string | null;
+};
+/** @description An image that was uploaded to the report. */
+export type ReportImage = {
+    id: string;
+    /**
+     * @description discriminator enum property added by openapi-typescript
+     * @enum {string}
+     */
+    kind: "image";
+    /** @description As the upload answered it. */
+    file: string;
+    /** @default  */
+    alt: string;
+    /** @default  */
+    caption: string;
+    /** @default 100 */
+    width_percent: number;
+};
+/** @description The ids of all blocks before and after an edit. */
+export type ReportOrderChange = {
+    before: string[];
+    after: string[];
+};
+/** @description A live panel. It reads its queries of its run sets, and nothing else. */
+export type ReportPanel = {
+    id: string;
+    /** @enum {string} */
+    kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
+    /** @default  */
+    title: string;
+    /** @default 4 */
+    columns: number;
+    /** @default 4 */
+    rows: number;
+    run_sets: string[];
+    /**
+     * @description As the panels of a workspace have them.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    settings: {
+        [key: string]: Json;
+    };
+    /** @default [] */
+    queries: PanelQuery[];
+    zoom?: PanelZoom | null;
+    /** @description The panel shows the values of this time; null: today's. */
+    frozen_ms?: number | null;
+};
+/** @description A grid of panels over run sets. */
+export type ReportPanels = {
+    id: string;
+    /**
+     * @description discriminator enum property added by openapi-typescript
+     * @enum {string}
+     */
+    kind: "panels";
+    /** @default [] */
+    run_sets: ReportRunSet[];
+    /** @default [] */
+    panels: ReportPanel[];
+};
+/** @description What the requester may do with a report. */
+export type ReportRights = {
+    update: boolean;
+    delete: boolean;
+    share: boolean;
+    share_public: boolean;
+    comment: boolean;
+    follow: boolean;
+};
+/** @description The runs that panels show: those that a filter selects, or chosen ones. */
+export type ReportRunSet = {
+    id: string;
+    /** @default  */
+    name: string;
+    entity: string;
+    project: string;
+    /**
+     * @description As in the search field of the table of runs.
+     * @default
+     */
+    filter: string;
+    /** @default [] */
+    group: string[];
+    /** @default  */
+    sort: string;
+    /** @default 10 */
+    limit: number;
+    /** @description These runs, not the filter's. */
+    runs?: string[] | null;
+    /** @default [] */
+    hidden: string[];
+    /**
+     * @description Places in the palette, by run.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    colors: {
+        [key: string]: number;
+    };
+};
+/** @description A page of people, by name. */
+export type ReportSharesPage = {
+    shares: ReportShare[];
+    total: number;
+    next: string | null;
+};
+/** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
+export type ReportText = {
+    id: string;
+    /**
+     * @description discriminator enum property added by openapi-typescript
+     * @enum {string}
+     */
+    kind: "text";
+    text: string;
+};
+/** @description A text before and after an edit. */
+export type ReportTextChange = {
+    before: string;
+    after: string;
+};
+/** @description A page of versions, the newest first: of each author the last of ten minutes. */
+export type ReportVersionsPage = {
+    versions: ReportVersion[];
+    total: number;
+    next: string | null;
+};
+/** @description A page of reports, the one that changed last first. */
+export type ReportsPage = {
+    reports: ListedReport[];
+    total: number;
+    next: string | null;
+};
+/** @description What a decision says. */
+export type RequestDecision = {
+    /**
+     * @description Why. Markdown.
+     * @default
+     */
+    text: string;
+};
+/** @description A link for a new password. `url`: to pass on, where the server sends no mail. */
+export type ResetLink = {
+    sent: boolean;
+    url?: string | null;
+};
+/** @description Whose password is to be replaced. */
+export type ResetRequest = {
+    email: string;
+};
+/** @description A link is sent, if the address belongs to anyone. */
+export type ResetRequested = {
+    /** @constant */
+    done: "reset";
+};
+/** @description Whose password was replaced. */
+export type ResetUser = {
+    name: string;
+};
+/** @description How many keys were revoked. */
+export type RevokedKeys = {
+    revoked: number;
+};
+/**
+ * @description A role in a team or project, in ascending order of rights.
+ * @enum {string}
+ */
+export type Role = "viewer" | "member" | "admin";
+/** @description Fields that are left out do not change. */
+export type RoleChanges = {
+    name?: string | null;
+    description?: string | null;
+    /** @description It cannot be changed: 422. */
+    base?: Json;
+    permissions?: string[] | null;
+};
+/** @description A page of roles, the actions that one may add, and what the requester may do with roles. */
+export type RolesPage = {
+    roles: CustomRole[];
+    total: number;
+    next: string | null;
+    permissions: string[];
+    may: string[];
+};
+/** @description How a key is replaced. */
+export type Rotation = {
+    /**
+     * @description How long the old key still works.
+     * @default 24
+     */
+    overlap_h: number;
+};
+/** @description Changes; a field that is left out stays as it is. */
+export type RuleChanges = {
+    rule?: {
+        [key: string]: Json;
+    } | null;
+    enabled?: boolean | null;
+    /** @description null: not muted. */
+    muted_until_ms?: number | null;
+};
+/** @description By severity, whom rules notify that name nobody. */
+export type RuleRoutes = {
+    info: string[];
+    warning: string[];
+    error: string[];
+};
+/** @description Whom a rule can notify. */
+export type RuleTarget = {
+    /** @description `author`, `members`, or a channel such as `slack:3`. */
+    target: string;
+    name: string;
+};
+/** @description The result of a test of a rule. */
+export type RuleTest = {
+    /** @description Whom a test was sent to. */
+    target: string;
+};
+/** @description The new rules of a project; fields that are left out get the default rules. */
+export type RulesChange = {
+    /** @description Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
+    rules: {
+        [key: string]: string[];
+    };
+};
+/** @description The rules of a team or user, and those that are ready to be used. */
+export type RulesPage = {
+    rules: ListedRule[];
+    total: number;
+    next: string | null;
+    /** @description Rules that are ready to be used. */
+    ready: {
+        [key: string]: Json;
+    }[];
+    may: string[];
+};
+/** @description The bytes that a run stores, by kind and together. */
+export type RunBytes = {
+    run: string;
+    name: string;
+    started_ms: number;
+    last_ms: number;
+    /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+    last_read: string | null;
+    in_trash: boolean;
+    /** @description When it leaves the trash for good. */
+    purged_ms: number | null;
+    samples: number;
+    console: number;
+    media: number;
+    files: number;
+    bytes: number;
+    /** @description `run:delete` if the requester may delete it. */
+    may: string[];
+};
+/** @description A page of runs of a project. */
+export type RunBytesPage = {
+    runs: RunBytes[];
+    total: number;
+    next: string | null;
+};
+/** @description Changes of a run by a user. */
+export type RunChanges = {
+    name?: string | null;
+    notes?: string | null;
+    tags?: string[] | null;
+    group?: string | null;
+    job_type?: string | null;
+    project?: string | null;
+    /** @description For everyone who sees the run. */
+    starred?: boolean | null;
+    /** @description On a server with accounts: a member of the run's team. */
+    author?: string | null;
+};
+/** @description Everything known about a run except its series. */
+export type RunDetail = {
+    id: string;
+    project: string;
+    name: string;
+    group: string | null;
+    job_type: string | null;
+    tags: string[];
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    /** @description None if a signal ended it or its end was not recorded. */
+    exit_code: number | null;
+    signal: number | null;
+    /** @description Whether the kernel killed it because memory was exhausted. */
+    out_of_memory: boolean | null;
+    /** @description ms UTC, as all times. */
+    started_ms: number;
+    /** @description None while the run is running. */
+    ended_ms: number | null;
+    duration_ms: number;
+    hosts: HostState[];
+    summary: {
+        [key: string]: Json;
+    };
+    /** @description By host: the newest values of the keys requested with `last`. */
+    last: {
+        [key: string]: {
+            [key: string]: number | null;
         };
     };
-    responses: never;
-    parameters: never;
-    requestBodies: never;
-    headers: never;
-    pathItems: never;
-}
-export type About = components['schemas']['About'];
-export type AgentCommand = components['schemas']['AgentCommand'];
-export type AgentReport = components['schemas']['AgentReport'];
-export type Aggregate = components['schemas']['Aggregate'];
-export type AlertCategories = components['schemas']['AlertCategories'];
-export type AlertDestination = components['schemas']['AlertDestination'];
-export type AlertExceptionChange = components['schemas']['AlertExceptionChange'];
-export type AlertForm = components['schemas']['AlertForm'];
-export type AliasChange = components['schemas']['AliasChange'];
-export type AliasHistory = components['schemas']['AliasHistory'];
-export type AliasRequestDetail = components['schemas']['AliasRequestDetail'];
-export type AliasRequestsPage = components['schemas']['AliasRequestsPage'];
-export type AliasTarget = components['schemas']['AliasTarget'];
-export type Answer = components['schemas']['Answer'];
-export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];
-export type Approval = components['schemas']['Approval'];
-export type ArtifactBytes = components['schemas']['ArtifactBytes'];
-export type ArtifactBytesPage = components['schemas']['ArtifactBytesPage'];
-export type ArtifactsPage = components['schemas']['ArtifactsPage'];
-export type Assignment = components['schemas']['Assignment'];
-export type AuditPage = components['schemas']['AuditPage'];
-export type AutomationChanges = components['schemas']['AutomationChanges'];
-export type AutomationPreview = components['schemas']['AutomationPreview'];
-export type AutomationTest = components['schemas']['AutomationTest'];
-export type AutomationsPage = components['schemas']['AutomationsPage'];
-export type BetaFeaturesPage = components['schemas']['BetaFeaturesPage'];
-export type Billing = components['schemas']['Billing'];
-export type BillingAdministrator = components['schemas']['BillingAdministrator'];
-export type BillingAdministratorsPage = components['schemas']['BillingAdministratorsPage'];
-export type BucketPlace = components['schemas']['BucketPlace'];
-export type BucketSecret = components['schemas']['BucketSecret'];
-export type BucketStep = components['schemas']['BucketStep'];
-export type BucketsPage = components['schemas']['BucketsPage'];
-export type BulkChange = components['schemas']['BulkChange'];
-export type BulkRunChanges = components['schemas']['BulkRunChanges'];
-export type BytesByKind = components['schemas']['BytesByKind'];
-export type Cancellation = components['schemas']['Cancellation'];
-export type ChangedBucket = components['schemas']['ChangedBucket'];
-export type ChartGroup = components['schemas']['ChartGroup'];
-export type Choice = components['schemas']['Choice'];
-export type ChosenEvents = components['schemas']['ChosenEvents'];
-export type Code = components['schemas']['Code'];
-export type CollectionChanges = components['schemas']['CollectionChanges'];
-export type CollectionsPage = components['schemas']['CollectionsPage'];
-export type CommentChanges = components['schemas']['CommentChanges'];
-export type CommentRights = components['schemas']['CommentRights'];
-export type ComparedFields = components['schemas']['ComparedFields'];
-export type ComparedRuns = components['schemas']['ComparedRuns'];
-export type Confirmation = components['schemas']['Confirmation'];
-export type ConfirmationStart = components['schemas']['ConfirmationStart'];
-export type ConfirmationWays = components['schemas']['ConfirmationWays'];
-export type ConfirmedUntil = components['schemas']['ConfirmedUntil'];
-export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
-export type ConsoleMatchesAnswer = components['schemas']['ConsoleMatchesAnswer'];
-export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
-export type CostCentreChange = components['schemas']['CostCentreChange'];
-export type CostCentresPage = components['schemas']['CostCentresPage'];
-export type CreatedServiceAccount = components['schemas']['CreatedServiceAccount'];
-export type DefinedMetric = components['schemas']['DefinedMetric'];
-export type DeletedMember = components['schemas']['DeletedMember'];
-export type DeletedRole = components['schemas']['DeletedRole'];
-export type DeletedTeam = components['schemas']['DeletedTeam'];
-export type DeletedThings = components['schemas']['DeletedThings'];
-export type Deletion = components['schemas']['Deletion'];
-export type DeletionEffects = components['schemas']['DeletionEffects'];
-export type DeletionTime = components['schemas']['DeletionTime'];
-export type DeviceCodes = components['schemas']['DeviceCodes'];
-export type DeviceName = components['schemas']['DeviceName'];
-export type DeviceSecret = components['schemas']['DeviceSecret'];
-export type DeviceWaits = components['schemas']['DeviceWaits'];
-export type DifferencePart = components['schemas']['DifferencePart'];
-export type Differences = components['schemas']['Differences'];
-export type Done = components['schemas']['Done'];
-export type DryRunRequest = components['schemas']['DryRunRequest'];
-export type DuplicatedReport = components['schemas']['DuplicatedReport'];
-export type EmailChanges = components['schemas']['EmailChanges'];
-export type EmailsPage = components['schemas']['EmailsPage'];
-export type EndedSessions = components['schemas']['EndedSessions'];
-export type EntityBytes = components['schemas']['EntityBytes'];
-export type EntityBytesPage = components['schemas']['EntityBytesPage'];
-export type EntityProjectChanges = components['schemas']['EntityProjectChanges'];
-export type EntriesPage = components['schemas']['EntriesPage'];
-export type ErrorAnswer = components['schemas']['ErrorAnswer'];
-export type EventChoices = components['schemas']['EventChoices'];
-export type ExpirySummary = components['schemas']['ExpirySummary'];
-export type FetchedKey = components['schemas']['FetchedKey'];
-export type FieldColumn = components['schemas']['FieldColumn'];
-export type FilterCheck = components['schemas']['FilterCheck'];
-export type FiringNotification = components['schemas']['FiringNotification'];
-export type FiringsPage = components['schemas']['FiringsPage'];
-export type FleetGroup = components['schemas']['FleetGroup'];
-export type FleetPage = components['schemas']['FleetPage'];
-export type FleetTotals = components['schemas']['FleetTotals'];
-export type FrozenPanel = components['schemas']['FrozenPanel'];
-export type GoalMetric = components['schemas']['GoalMetric'];
-export type GroupMeans = components['schemas']['GroupMeans'];
-export type GroupedKey = components['schemas']['GroupedKey'];
-export type GroupedOverlay = components['schemas']['GroupedOverlay'];
-export type GuestLinksPage = components['schemas']['GuestLinksPage'];
-export type HttpValidationError = components['schemas']['HTTPValidationError'];
-export type Headline = components['schemas']['Headline'];
-export type HeadlineDevices = components['schemas']['HeadlineDevices'];
-export type HeadlineGoal = components['schemas']['HeadlineGoal'];
-export type HeadlineProgress = components['schemas']['HeadlineProgress'];
-export type HeadlineThroughput = components['schemas']['HeadlineThroughput'];
-export type HostDetail = components['schemas']['HostDetail'];
-export type HostLine = components['schemas']['HostLine'];
-export type HostSeries = components['schemas']['HostSeries'];
-export type HostState = components['schemas']['HostState'];
-export type IdentifiedOperator = components['schemas']['IdentifiedOperator'];
-export type IdentifiedServiceAccount = components['schemas']['IdentifiedServiceAccount'];
-export type IdentifiedUser = components['schemas']['IdentifiedUser'];
-export type InboxPage = components['schemas']['InboxPage'];
-export type Invitation = components['schemas']['Invitation'];
-export type InvitationResult = components['schemas']['InvitationResult'];
-export type InvitationResults = components['schemas']['InvitationResults'];
-export type InvitationsPage = components['schemas']['InvitationsPage'];
-export type IssuerChanges = components['schemas']['IssuerChanges'];
-export type IssuerSubject = components['schemas']['IssuerSubject'];
-export type IssuersPage = components['schemas']['IssuersPage'];
-export type JoinMessage = components['schemas']['JoinMessage'];
-export type JoinRequest = components['schemas']['JoinRequest'];
-export type JoinRequestsPage = components['schemas']['JoinRequestsPage'];
-export type JoinableTeam = components['schemas']['JoinableTeam'];
-export type JoinableTeamsPage = components['schemas']['JoinableTeamsPage'];
-export type Joined = components['schemas']['Joined'];
-export type KeptThings = components['schemas']['KeptThings'];
-export type KeyChanges = components['schemas']['KeyChanges'];
-export type KeysPage = components['schemas']['KeysPage'];
-export type LimitForm = components['schemas']['LimitForm'];
-export type LinkSource = components['schemas']['LinkSource'];
-export type LinkStart = components['schemas']['LinkStart'];
-export type LinkedLogin = components['schemas']['LinkedLogin'];
-export type LinkedVersionChanges = components['schemas']['LinkedVersionChanges'];
-export type LinkedVersionDetail = components['schemas']['LinkedVersionDetail'];
-export type LinkedVersionsPage = components['schemas']['LinkedVersionsPage'];
-export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
-export type ListedReport = components['schemas']['ListedReport'];
-export type ListedRule = components['schemas']['ListedRule'];
-export type Logged = components['schemas']['Logged'];
-export type LoggedGroup = components['schemas']['LoggedGroup'];
-export type LoggedOther = components['schemas']['LoggedOther'];
-export type Login = components['schemas']['Login'];
-export type LoginsPage = components['schemas']['LoginsPage'];
-export type LosingPlacesPage = components['schemas']['LosingPlacesPage'];
-export type LosingRunsPage = components['schemas']['LosingRunsPage'];
-export type MailSent = components['schemas']['MailSent'];
-export type MailServer = components['schemas']['MailServer'];
-export type MailServerState = components['schemas']['MailServerState'];
-export type MailTest = components['schemas']['MailTest'];
-export type MatchingCollections = components['schemas']['MatchingCollections'];
-export type MeasuredProject = components['schemas']['MeasuredProject'];
-export type MediaKeysPage = components['schemas']['MediaKeysPage'];
-export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
-export type MediaSteps = components['schemas']['MediaSteps'];
-export type MemberChange = components['schemas']['MemberChange'];
-export type MemberChanges = components['schemas']['MemberChanges'];
-export type MembersPage = components['schemas']['MembersPage'];
-export type MergedReport = components['schemas']['MergedReport'];
-export type MetricDefinition = components['schemas']['MetricDefinition'];
-export type MetricGroup = components['schemas']['MetricGroup'];
-export type Metrics = components['schemas']['Metrics'];
-export type MlflowName = components['schemas']['MlflowName'];
-export type MlflowUnit = components['schemas']['MlflowUnit'];
-export type MovedRun = components['schemas']['MovedRun'];
-export type MyTeamsPage = components['schemas']['MyTeamsPage'];
-export type NamedProvider = components['schemas']['NamedProvider'];
-export type NewAliasRequest = components['schemas']['NewAliasRequest'];
-export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
-export type NewAutomation = components['schemas']['NewAutomation'];
-export type NewBucket = components['schemas']['NewBucket'];
-export type NewCostCentre = components['schemas']['NewCostCentre'];
-export type NewEmail = components['schemas']['NewEmail'];
-export type NewIssuer = components['schemas']['NewIssuer'];
-export type NewKey = components['schemas']['NewKey'];
-export type NewLink = components['schemas']['NewLink'];
-export type NewMember = components['schemas']['NewMember'];
-export type NewPasskey = components['schemas']['NewPasskey'];
-export type NewPassword = components['schemas']['NewPassword'];
-export type NewProject = components['schemas']['NewProject'];
-export type NewRate = components['schemas']['NewRate'];
-export type NewRegistry = components['schemas']['NewRegistry'];
-export type NewRegistryLink = components['schemas']['NewRegistryLink'];
-export type NewReport = components['schemas']['NewReport'];
-export type NewReportComment = components['schemas']['NewReportComment'];
-export type NewReportLink = components['schemas']['NewReportLink'];
-export type NewRequestComment = components['schemas']['NewRequestComment'];
-export type NewRole = components['schemas']['NewRole'];
-export type NewRule = components['schemas']['NewRule'];
-export type NewServiceAccount = components['schemas']['NewServiceAccount'];
-export type NewServiceAccountKey = components['schemas']['NewServiceAccountKey'];
-export type NewSlackDestination = components['schemas']['NewSlackDestination'];
-export type NewTeam = components['schemas']['NewTeam'];
-export type NewView = components['schemas']['NewView'];
-export type NewWebhook = components['schemas']['NewWebhook'];
-export type News = components['schemas']['News'];
-export type NotificationsPage = components['schemas']['NotificationsPage'];
-export type Offer = components['schemas']['Offer'];
-export type OrgMembersPage = components['schemas']['OrgMembersPage'];
-export type OrgTeamsPage = components['schemas']['OrgTeamsPage'];
-export type OrganisationPeople = components['schemas']['OrganisationPeople'];
-export type OrganisationSetting = components['schemas']['OrganisationSetting'];
-export type Overlay = components['schemas']['Overlay'];
-export type OverlayGroup = components['schemas']['OverlayGroup'];
-export type OverlayKey = components['schemas']['OverlayKey'];
-export type OverlayLine = components['schemas']['OverlayLine'];
-export type OverlayMetric = components['schemas']['OverlayMetric'];
-export type OverlayPlan = components['schemas']['OverlayPlan'];
-export type OverlayRun = components['schemas']['OverlayRun'];
-export type OwnSlack = components['schemas']['OwnSlack'];
-export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
-export type OwnTeam = components['schemas']['OwnTeam'];
-export type OwnedKey = components['schemas']['OwnedKey'];
-export type OwnedKeysPage = components['schemas']['OwnedKeysPage'];
-export type PanelConsole = components['schemas']['PanelConsole'];
-export type PanelData = components['schemas']['PanelData'];
-export type PanelDeviceLines = components['schemas']['PanelDeviceLines'];
-export type PanelDifferences = components['schemas']['PanelDifferences'];
-export type PanelFindings = components['schemas']['PanelFindings'];
-export type PanelLineGroup = components['schemas']['PanelLineGroup'];
-export type PanelMedia = components['schemas']['PanelMedia'];
-export type PanelNames = components['schemas']['PanelNames'];
-export type PanelQuery = components['schemas']['PanelQuery'];
-export type PanelRun = components['schemas']['PanelRun'];
-export type PanelZoom = components['schemas']['PanelZoom'];
-export type PasskeyChanges = components['schemas']['PasskeyChanges'];
-export type PasskeyLogin = components['schemas']['PasskeyLogin'];
-export type PasskeyOptions = components['schemas']['PasskeyOptions'];
-export type PasskeysAsked = components['schemas']['PasskeysAsked'];
-export type PasskeysPage = components['schemas']['PasskeysPage'];
-export type PasswordChange = components['schemas']['PasswordChange'];
-export type PaymentMethod = components['schemas']['PaymentMethod'];
-export type PersonalChange = components['schemas']['PersonalChange'];
-export type Plan = components['schemas']['Plan'];
-export type PlanAssignment = components['schemas']['PlanAssignment'];
-export type PlanForm = components['schemas']['PlanForm'];
-export type PlannedKey = components['schemas']['PlannedKey'];
-export type PlannedMetric = components['schemas']['PlannedMetric'];
-export type PlannedPlace = components['schemas']['PlannedPlace'];
-export type PlansPage = components['schemas']['PlansPage'];
-export type Preview = components['schemas']['Preview'];
-export type PrintedPiece = components['schemas']['PrintedPiece'];
-export type PrivacyChanges = components['schemas']['PrivacyChanges'];
-export type ProfileChanges = components['schemas']['ProfileChanges'];
-export type ProfileLink = components['schemas']['ProfileLink'];
-export type ProjectAlerts = components['schemas']['ProjectAlerts'];
-export type ProjectBytes = components['schemas']['ProjectBytes'];
-export type ProjectBytesPage = components['schemas']['ProjectBytesPage'];
-export type ProjectChanges = components['schemas']['ProjectChanges'];
-export type ProjectDefaults = components['schemas']['ProjectDefaults'];
-export type ProjectDone = components['schemas']['ProjectDone'];
-export type ProjectMembersPage = components['schemas']['ProjectMembersPage'];
-export type ProjectOfRun = components['schemas']['ProjectOfRun'];
-export type ProviderAddress = components['schemas']['ProviderAddress'];
-export type ProviderStart = components['schemas']['ProviderStart'];
-export type Providers = components['schemas']['Providers'];
-export type ProvidersPage = components['schemas']['ProvidersPage'];
-export type Provisioning = components['schemas']['Provisioning'];
-export type PublishedRevision = components['schemas']['PublishedRevision'];
-export type Quiet = components['schemas']['Quiet'];
-export type RateEnd = components['schemas']['RateEnd'];
-export type RatesPage = components['schemas']['RatesPage'];
-export type Receiver = components['schemas']['Receiver'];
-export type ReceiverResponse = components['schemas']['ReceiverResponse'];
-export type RecoveryCodes = components['schemas']['RecoveryCodes'];
-export type RegistriesPage = components['schemas']['RegistriesPage'];
-export type RegistryAdminsPage = components['schemas']['RegistryAdminsPage'];
-export type RegistryChanges = components['schemas']['RegistryChanges'];
-export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
-export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
-export type RegistryDetail = components['schemas']['RegistryDetail'];
-export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
-export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
-export type ReleasedName = components['schemas']['ReleasedName'];
-export type ReportBlockChange = components['schemas']['ReportBlockChange'];
-export type ReportChanges = components['schemas']['ReportChanges'];
-export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
-export type ReportEdit = components['schemas']['ReportEdit'];
-export type ReportEditing = components['schemas']['ReportEditing'];
-export type ReportEditsPage = components['schemas']['ReportEditsPage'];
-export type ReportImage = components['schemas']['ReportImage'];
-export type ReportOrderChange = components['schemas']['ReportOrderChange'];
-export type ReportPanel = components['schemas']['ReportPanel'];
-export type ReportPanels = components['schemas']['ReportPanels'];
-export type ReportRights = components['schemas']['ReportRights'];
-export type ReportRunSet = components['schemas']['ReportRunSet'];
-export type ReportSharesPage = components['schemas']['ReportSharesPage'];
-export type ReportText = components['schemas']['ReportText'];
-export type ReportTextChange = components['schemas']['ReportTextChange'];
-export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
-export type ReportsPage = components['schemas']['ReportsPage'];
-export type RequestDecision = components['schemas']['RequestDecision'];
-export type ResetLink = components['schemas']['ResetLink'];
-export type ResetRequest = components['schemas']['ResetRequest'];
-export type ResetRequested = components['schemas']['ResetRequested'];
-export type ResetUser = components['schemas']['ResetUser'];
-export type RevokedKeys = components['schemas']['RevokedKeys'];
-export type Role = components['schemas']['Role'];
-export type RoleChanges = components['schemas']['RoleChanges'];
-export type RolesPage = components['schemas']['RolesPage'];
-export type Rotation = components['schemas']['Rotation'];
-export type RuleChanges = components['schemas']['RuleChanges'];
-export type RuleRoutes = components['schemas']['RuleRoutes'];
-export type RuleTarget = components['schemas']['RuleTarget'];
-export type RuleTest = components['schemas']['RuleTest'];
-export type RulesChange = components['schemas']['RulesChange'];
-export type RulesPage = components['schemas']['RulesPage'];
-export type RunBytes = components['schemas']['RunBytes'];
-export type RunBytesPage = components['schemas']['RunBytesPage'];
-export type RunChanges = components['schemas']['RunChanges'];
-export type RunDetail = components['schemas']['RunDetail'];
-export type RunWithFields = components['schemas']['RunWithFields'];
-export type SavedFilesPage = components['schemas']['SavedFilesPage'];
-export type SecondFactor = components['schemas']['SecondFactor'];
-export type SecondFactorSetup = components['schemas']['SecondFactorSetup'];
-export type SecondFactorState = components['schemas']['SecondFactorState'];
-export type SecretValue = components['schemas']['SecretValue'];
-export type SeenUpTo = components['schemas']['SeenUpTo'];
-export type SeriesInfo = components['schemas']['SeriesInfo'];
-export type ServiceAccountChanges = components['schemas']['ServiceAccountChanges'];
-export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKeyRotation'];
-export type ServiceAccountsPage = components['schemas']['ServiceAccountsPage'];
-export type SessionAccount = components['schemas']['SessionAccount'];
-export type SessionsPage = components['schemas']['SessionsPage'];
-export type Settlement = components['schemas']['Settlement'];
-export type SettlementForm = components['schemas']['SettlementForm'];
-export type Setup = components['schemas']['Setup'];
-export type ShareRoleBody = components['schemas']['ShareRoleBody'];
-export type SharedPlace = components['schemas']['SharedPlace'];
-export type SharedReport = components['schemas']['SharedReport'];
-export type ShownGuestLink = components['schemas']['ShownGuestLink'];
-export type ShownKey = components['schemas']['ShownKey'];
-export type ShownLink = components['schemas']['ShownLink'];
-export type ShownMember = components['schemas']['ShownMember'];
-export type ShownSecret = components['schemas']['ShownSecret'];
-export type SignInMethods = components['schemas']['SignInMethods'];
-export type SignOnConfirmation = components['schemas']['SignOnConfirmation'];
-export type SignUp = components['schemas']['SignUp'];
-export type SignedUp = components['schemas']['SignedUp'];
-export type SlackCredentials = components['schemas']['SlackCredentials'];
-export type SlackDestinationChanges = components['schemas']['SlackDestinationChanges'];
-export type SlackDestinationsPage = components['schemas']['SlackDestinationsPage'];
-export type SlackInstallUrl = components['schemas']['SlackInstallUrl'];
-export type StatementWithLines = components['schemas']['StatementWithLines'];
-export type StatementsPage = components['schemas']['StatementsPage'];
-export type StorageUse = components['schemas']['StorageUse'];
-export type StoredBytes = components['schemas']['StoredBytes'];
-export type StoredPicture = components['schemas']['StoredPicture'];
-export type SubjectsPage = components['schemas']['SubjectsPage'];
-export type SweepAgentSent = components['schemas']['SweepAgentSent'];
-export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
-export type SweepRunsPage = components['schemas']['SweepRunsPage'];
-export type SweepsPage = components['schemas']['SweepsPage'];
-export type Switch = components['schemas']['Switch'];
-export type SwitchedFeature = components['schemas']['SwitchedFeature'];
-export type TeamAsked = components['schemas']['TeamAsked'];
-export type TeamChange = components['schemas']['TeamChange'];
-export type TeamChanges = components['schemas']['TeamChanges'];
-export type TeamConfirmation = components['schemas']['TeamConfirmation'];
-export type TeamLink = components['schemas']['TeamLink'];
-export type TeamMemberChanges = components['schemas']['TeamMemberChanges'];
-export type TeamPage = components['schemas']['TeamPage'];
-export type TeamPeople = components['schemas']['TeamPeople'];
-export type TeamProfileChanges = components['schemas']['TeamProfileChanges'];
-export type TeamProjectsPage = components['schemas']['TeamProjectsPage'];
-export type TeamRequest = components['schemas']['TeamRequest'];
-export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
-export type TeamSetting = components['schemas']['TeamSetting'];
-export type TeamStorage = components['schemas']['TeamStorage'];
-export type TimeToLiveForm = components['schemas']['TimeToLiveForm'];
-export type Token = components['schemas']['Token'];
-export type TokenBody = components['schemas']['TokenBody'];
-export type Transfer = components['schemas']['Transfer'];
-export type TrashSummary = components['schemas']['TrashSummary'];
-export type TrashedProject = components['schemas']['TrashedProject'];
-export type TrialMessage = components['schemas']['TrialMessage'];
-export type TrialResult = components['schemas']['TrialResult'];
-export type UploadedFile = components['schemas']['UploadedFile'];
-export type UsageAlertSettings = components['schemas']['UsageAlertSettings'];
-export type UsageFigures = components['schemas']['UsageFigures'];
-export type UsageReport = components['schemas']['UsageReport'];
-export type UserCode = components['schemas']['UserCode'];
-export type UserPage = components['schemas']['UserPage'];
-export type UsersPage = components['schemas']['UsersPage'];
-export type UsualColumns = components['schemas']['UsualColumns'];
-export type ValidationError = components['schemas']['ValidationError'];
-export type VerificationSent = components['schemas']['VerificationSent'];
-export type VerifiedEmail = components['schemas']['VerifiedEmail'];
-export type VersionName = components['schemas']['VersionName'];
-export type VersionUser = components['schemas']['VersionUser'];
-export type ViewChanges = components['schemas']['ViewChanges'];
-export type Visibility = components['schemas']['Visibility'];
-export type WaitingDevice = components['schemas']['WaitingDevice'];
-export type WayToJoin = components['schemas']['WayToJoin'];
-export type WebhookChanges = components['schemas']['WebhookChanges'];
-export type WebhookTest = components['schemas']['WebhookTest'];
-export type WebhookTested = components['schemas']['WebhookTested'];
-export type WebhooksPage = components['schemas']['WebhooksPage'];
-export type Account = components['schemas']['Account'];
-export type AgentCommands = components['schemas']['AgentCommands'];
-export type AlertException = components['schemas']['AlertException'];
-export type AliasRequest = components['schemas']['AliasRequest'];
-export type AppriseDestination = components['schemas']['AppriseDestination'];
-export type Artifact = components['schemas']['Artifact'];
-export type AssignedPlan = components['schemas']['AssignedPlan'];
-export type AuditEvent = components['schemas']['AuditEvent'];
-export type AuditWebhook = components['schemas']['AuditWebhook'];
-export type AutomationFilter = components['schemas']['AutomationFilter'];
-export type Automation = components['schemas']['Automation'];
-export type BetaFeature = components['schemas']['BetaFeature'];
-export type Bucket = components['schemas']['Bucket'];
-export type BulkResult = components['schemas']['BulkResult'];
-export type BulkResults = components['schemas']['BulkResults'];
-export type Collection = components['schemas']['Collection'];
-export type ColumnSummary = components['schemas']['ColumnSummary'];
-export type ConsoleMatch = components['schemas']['ConsoleMatch'];
-export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
-export type CostCentre = components['schemas']['CostCentre'];
-export type Cost = components['schemas']['Cost'];
-export type CustomRole = components['schemas']['CustomRole'];
-export type DatasetNode = components['schemas']['DatasetNode'];
-export type Dependents = components['schemas']['Dependents'];
-export type Difference = components['schemas']['Difference'];
-export type DryRun = components['schemas']['DryRun'];
-export type Email = components['schemas']['Email'];
-export type Ending = components['schemas']['Ending'];
-export type Entry = components['schemas']['Entry'];
-export type EvaluatedMetric = components['schemas']['EvaluatedMetric'];
-export type EventChoice = components['schemas']['EventChoice'];
-export type Event = components['schemas']['Event'];
-export type Evidence = components['schemas']['Evidence'];
-export type FactRow = components['schemas']['FactRow'];
-export type Factors = components['schemas']['Factors'];
-export type Failure = components['schemas']['Failure'];
-export type FieldChoice = components['schemas']['FieldChoice'];
-export type FieldChoices = components['schemas']['FieldChoices'];
-export type FindingRule = components['schemas']['FindingRule'];
-export type FindingRules = components['schemas']['FindingRules'];
-export type Finding = components['schemas']['Finding'];
-export type Findings = components['schemas']['Findings'];
-export type Firing = components['schemas']['Firing'];
-export type FleetDevice = components['schemas']['FleetDevice'];
-export type FleetHost = components['schemas']['FleetHost'];
-export type GoalLine = components['schemas']['GoalLine'];
-export type GuestLink = components['schemas']['GuestLink'];
-export type HostRun = components['schemas']['HostRun'];
-export type Importances = components['schemas']['Importances'];
-export type InboxItem = components['schemas']['InboxItem'];
-export type Issuer = components['schemas']['Issuer'];
-export type Key = components['schemas']['Key'];
-export type Latest = components['schemas']['Latest'];
-export type LineageEdge = components['schemas']['LineageEdge'];
-export type LineageNode = components['schemas']['LineageNode'];
-export type Lineage = components['schemas']['Lineage'];
-export type LinkedVersion = components['schemas']['LinkedVersion'];
-export type ListedProject = components['schemas']['ListedProject'];
-export type ListedRun = components['schemas']['ListedRun'];
-export type LosingPlace = components['schemas']['LosingPlace'];
-export type LosingRun = components['schemas']['LosingRun'];
-export type LostHours = components['schemas']['LostHours'];
-export type LostTimeCause = components['schemas']['LostTimeCause'];
-export type MatchingCollection = components['schemas']['MatchingCollection'];
-export type MediaKey = components['schemas']['MediaKey'];
-export type MediaRecord = components['schemas']['MediaRecord'];
-export type Member = components['schemas']['Member'];
-export type ModelNode = components['schemas']['ModelNode'];
-export type Mute = components['schemas']['Mute'];
-export type MyTeam = components['schemas']['MyTeam'];
-export type NamedRun = components['schemas']['NamedRun'];
-export type Named = components['schemas']['Named'];
-export type NewRow = components['schemas']['NewRow'];
-export type NewSample = components['schemas']['NewSample'];
-export type Notification = components['schemas']['Notification'];
-export type OrgMember = components['schemas']['OrgMember'];
-export type OrgTeam = components['schemas']['OrgTeam'];
-export type OrganisationSettings = components['schemas']['OrganisationSettings'];
-export type ParameterImportance = components['schemas']['ParameterImportance'];
-export type Passkey = components['schemas']['Passkey'];
-export type PastFiring = components['schemas']['PastFiring'];
-export type Payment = components['schemas']['Payment'];
-export type PersonalAlerts = components['schemas']['PersonalAlerts'];
-export type PlanLimit = components['schemas']['PlanLimit'];
-export type PrintedLine = components['schemas']['PrintedLine'];
-export type Profile = components['schemas']['Profile'];
-export type ProjectDetail = components['schemas']['ProjectDetail'];
-export type ProjectMember = components['schemas']['ProjectMember'];
-export type Project = components['schemas']['Project'];
-export type QuietHours = components['schemas']['QuietHours'];
-export type Rank = components['schemas']['Rank'];
-export type Rate = components['schemas']['Rate'];
-export type Reaction = components['schemas']['Reaction'];
-export type RegistryAdmin = components['schemas']['RegistryAdmin'];
-export type RegistryCollection = components['schemas']['RegistryCollection'];
-export type RegistryMember = components['schemas']['RegistryMember'];
-export type Registry = components['schemas']['Registry'];
-export type ReportComment = components['schemas']['ReportComment'];
-export type ReportEditor = components['schemas']['ReportEditor'];
-export type Report = components['schemas']['Report'];
-export type ReportShare = components['schemas']['ReportShare'];
-export type ReportVersion = components['schemas']['ReportVersion'];
-export type RequestComment = components['schemas']['RequestComment'];
-export type Resume = components['schemas']['Resume'];
-export type Rule = components['schemas']['Rule'];
-export type RunAuthor = components['schemas']['RunAuthor'];
-export type RunGroup = components['schemas']['RunGroup'];
-export type RunGroups = components['schemas']['RunGroups'];
-export type RunNode = components['schemas']['RunNode'];
-export type RunPage = components['schemas']['RunPage'];
-export type RunPlan = components['schemas']['RunPlan'];
-export type RunRow = components['schemas']['RunRow'];
-export type RunServiceAccount = components['schemas']['RunServiceAccount'];
-export type RunVerdict = components['schemas']['RunVerdict'];
-export type SavedFile = components['schemas']['SavedFile'];
-export type ServiceAccount = components['schemas']['ServiceAccount'];
-export type Session = components['schemas']['Session'];
-export type SetUp = components['schemas']['SetUp'];
-export type SignedIn = components['schemas']['SignedIn'];
-export type SlackApp = components['schemas']['SlackApp'];
-export type SlackDestination = components['schemas']['SlackDestination'];
-export type StatementLine = components['schemas']['StatementLine'];
-export type Statement = components['schemas']['Statement'];
-export type StatisticRow = components['schemas']['StatisticRow'];
-export type Statistics = components['schemas']['Statistics'];
-export type Subject = components['schemas']['Subject'];
-export type SweepAgent = components['schemas']['SweepAgent'];
-export type SweepRun = components['schemas']['SweepRun'];
-export type Sweep = components['schemas']['Sweep'];
-export type TeamAlerts = components['schemas']['TeamAlerts'];
-export type Team = components['schemas']['Team'];
-export type TeamSecret = components['schemas']['TeamSecret'];
-export type TeamSettings = components['schemas']['TeamSettings'];
-export type TimeToLive = components['schemas']['TimeToLive'];
-export type Undecided = components['schemas']['Undecided'];
-export type Use = components['schemas']['Use'];
-export type Verdict = components['schemas']['Verdict'];
-export type VersionNode = components['schemas']['VersionNode'];
-export type View = components['schemas']['View'];
-export type Views = components['schemas']['Views'];
-export type Webhook = components['schemas']['Webhook'];
+    /** @description When a user requested its end; None if not requested. */
+    stop_requested_ms: number | null;
+    /** @description The team or user that has the project; None without accounts. */
+    entity: string | null;
+    /** @description None without accounts, and if nobody is known. */
+    author: RunAuthor | null;
+    /** @description None if a user's own key sent the run. */
+    service_account: RunServiceAccount | null;
+    /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+    verdict: RunVerdict | null;
+    starred: boolean;
+    /** @description When it was moved to the trash; None if it is not there. */
+    deleted_ms: number | null;
+    /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+    may?: string[] | null;
+    notes: string;
+    command: string[];
+    config: {
+        [key: string]: Json;
+    };
+    settings: {
+        [key: string]: Json;
+    };
+    /** @description By host: facts about its environment. */
+    machines: {
+        [key: string]: {
+            [key: string]: Json;
+        };
+    };
+    /** @description By host and source: `on`, `absent` or `failing`, with the reason. */
+    sources: {
+        [key: string]: {
+            [key: string]: Json;
+        };
+    };
+    ranks: Rank[];
+    events: Event[];
+    /** @description Records that could not be written, for example because a disk was full. */
+    lost_records: number;
+    /** @description Parts of the run's files that could not be read. */
+    problems: string[];
+    /** @description By name or pattern. What a name leaves out, the longest matching pattern says. */
+    defined_metrics: {
+        [key: string]: DefinedMetric;
+    };
+};
+/** @description A run whose fields are listed. */
+export type RunWithFields = {
+    id: string;
+    name: string;
+    entity: string | null;
+    project: string;
+};
+/** @description A page of saved files. */
+export type SavedFilesPage = {
+    files: SavedFile[];
+    total: number;
+    next: string | null;
+};
+/** @description A code, or the response of a passkey. */
+export type SecondFactor = {
+    /** @description Of the second factor, or a recovery code. */
+    code?: string | null;
+    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    passkey?: {
+        [key: string]: Json;
+    } | null;
+};
+/** @description The secret for an authenticator app, while the second factor is being set up. */
+export type SecondFactorSetup = {
+    secret: string;
+    uri: string;
+};
+/** @description The second factors of an account. */
+export type SecondFactorState = {
+    /** @description A code of an authenticator app is asked for. */
+    enabled: boolean;
+    /** @description A passkey is asked for after the password. */
+    passkeys: boolean;
+    recovery_codes_left: number;
+};
+/** @description The value of a secret. */
+export type SecretValue = {
+    value: string;
+};
+/** @description Everything up to a time was seen. */
+export type SeenUpTo = {
+    time_ms: number;
+};
+/** @description A series of a run with its metric definition. */
+export type SeriesInfo = {
+    key: string;
+    /** @description The key template of the metric; the key itself if no metric matches. */
+    template: string;
+    host: string;
+    role: string;
+    unit: string;
+    /** @description None for a key without a metric definition. */
+    kind: ("gauge" | "counter" | "rate") | null;
+    /** @description CPU, Memory, …; `Other` for a key without a metric definition. */
+    subject: string;
+    /** @description Title of its chart; the series of a chart have the same unit. */
+    chart: string;
+    text: string;
+    source: string;
+    /** @description Number of values, without gaps. */
+    n: number;
+    /** @description Time of the first value; 0 if there are only gaps. */
+    first_ms: number;
+    last_ms: number;
+    /** @description Of all values. None if there are only gaps, and for the rate of a very long series. */
+    min: number | null;
+    max: number | null;
+    /** @description The newest value. */
+    last: number | null;
+    /** @description None if MLflow has no name for it. */
+    mlflow: MlflowName | null;
+};
+/** @description Fields that are left out do not change. */
+export type ServiceAccountChanges = {
+    name?: string | null;
+    default_team?: string | null;
+    reads_only?: boolean | null;
+    disabled?: boolean | null;
+};
+/** @description How a key is replaced. */
+export type ServiceAccountKeyRotation = {
+    /**
+     * @description Hours until the old key ends.
+     * @default 24
+     */
+    overlap_h: number;
+};
+/** @description A page of service accounts. */
+export type ServiceAccountsPage = {
+    service_accounts: ServiceAccount[];
+    total: number;
+    next: string | null;
+};
+/** @description Who is signed in. `account`: null for a visitor. */
+export type SessionAccount = {
+    account: IdentifiedUser | IdentifiedServiceAccount | IdentifiedOperator | null;
+};
+/** @description A page of sessions. */
+export type SessionsPage = {
+    sessions: Session[];
+    total: number;
+    next: string | null;
+};
+/** @description The sender and payer on statements. */
+export type Settlement = {
+    /** @default  */
+    heading: string;
+    /** @default  */
+    issuer: string;
+    /** @default  */
+    address: string;
+    /** @default  */
+    contact: string;
+    /** @default  */
+    cost_centre: string;
+    /** @default  */
+    purchase_order: string;
+};
+/** @description The sender and payer to name on statements. */
+export type SettlementForm = {
+    /**
+     * @description "": that it is not a tax invoice.
+     * @default
+     */
+    heading: string;
+    /**
+     * @description Who sends statements, below the name.
+     * @default
+     */
+    issuer: string;
+    /**
+     * @description Of who pays, without a cost centre.
+     * @default
+     */
+    address: string;
+    /**
+     * @description For questions about statements.
+     * @default
+     */
+    contact: string;
+    /** @default  */
+    cost_centre: string;
+    /** @default  */
+    purchase_order: string;
+};
+/** @description The first administrator. */
+export type Setup = {
+    token: string;
+    name: string;
+    email: string;
+    password: string;
+    /** @default  */
+    display_name: string;
+    /** @default  */
+    organisation: string;
+    /**
+     * @description Owns the projects that the server has already.
+     * @default main
+     */
+    team: string;
+};
+/** @description What a person may do with a report. */
+export type ShareRoleBody = {
+    /** @enum {string} */
+    role: "view" | "edit";
+};
+/** @description The project, run or report that a guest link leads to. */
+export type SharedPlace = {
+    entity: string;
+    project: string;
+    /** @description None: all of the project, or a report. */
+    run: string | null;
+    /** @description None: not a report. */
+    report: SharedReport | null;
+    /** @description None: until the link is revoked. */
+    expires_ms: number | null;
+};
+/** @description A report that a guest link leads to. */
+export type SharedReport = {
+    id: number;
+    slug: string;
+};
+/** @description A link with its secret, which is shown once. */
+export type ShownGuestLink = {
+    id: number;
+    created_ms: number;
+    /** @description None: until it is revoked. */
+    expires_ms: number | null;
+    url: string;
+};
+/** @description A key with its secret, which is shown once. */
+export type ShownKey = {
+    /** @description The shown part of the key. */
+    id: string;
+    name: string;
+    /** @enum {string} */
+    scope: "ingest" | "read" | "write" | "full";
+    /** @description Those that it works in; empty: all. */
+    teams: string[];
+    created_ms: number;
+    expires_ms: number | null;
+    last_used_ms: number | null;
+    revoked_ms: number | null;
+    key: string;
+};
+/** @description A link on the page of a user or team. */
+export type ShownLink = {
+    label: string;
+    url: string;
+};
+/** @description A member on the page of a team. */
+export type ShownMember = {
+    name: string;
+    display_name: string;
+    /** @description The name of the custom role, where they have one. */
+    role: string;
+    picture: string | null;
+};
+/** @description A secret, which is shown once. */
+export type ShownSecret = {
+    secret: string;
+};
+/** @description How to sign in here. */
+export type SignInMethods = {
+    password: boolean;
+    /** @description Where passkeys work; null: nowhere. */
+    passkey_origin: string | null;
+    providers: NamedProvider[];
+    /** @enum {string} */
+    signup: "closed" | "invite" | "domain" | "open";
+    support_contact: string;
+    /** @description Whether this server sends mail. */
+    mail: boolean;
+    /** @description There is no administrator yet. */
+    setup: boolean;
+    /** @description Its name; empty: it has none. */
+    organisation: string;
+    /** @description The digest of its picture. */
+    picture: string | null;
+};
+/** @description The secret of a login to link, and what proves whose the account is. */
+export type SignOnConfirmation = {
+    secret: string;
+    password: string;
+    /** @description Of the second factor, or a recovery code. */
+    code?: string | null;
+    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    passkey?: {
+        [key: string]: Json;
+    } | null;
+};
+/** @description A new user. */
+export type SignUp = {
+    email: string;
+    name: string;
+    password: string;
+    /** @default  */
+    display_name: string;
+    invitation?: string | null;
+};
+/** @description The account was created, or its owner has got a mail. */
+export type SignedUp = {
+    /** @constant */
+    done: "signup";
+};
+/** @description The id and secret of an app of Slack. */
+export type SlackCredentials = {
+    /** @description Such as 123456.789012. */
+    client_id: string;
+    /** @description Left out: the present one stays, for the same client id. */
+    client_secret?: string | null;
+};
+/** @description Changes; a field that is left out stays as it is. */
+export type SlackDestinationChanges = {
+    channel?: string | null;
+    webhook_url?: string | null;
+};
+/** @description The Slack destinations of a team. */
+export type SlackDestinationsPage = {
+    slack_destinations: SlackDestination[];
+    total: number;
+    next: string | null;
+    /** @description The operator registered an app of Slack, by which a browser can add one. */
+    app: boolean;
+};
+/** @description Where the browser goes to choose a channel. */
+export type SlackInstallUrl = {
+    url: string;
+};
+/** @description A statement or draft, with a page of its lines. */
+export type StatementWithLines = {
+    id: number;
+    /** @description None: a draft. */
+    number: string | null;
+    period: string;
+    /** @enum {string} */
+    scope_kind: "entity" | "cost_centre";
+    scope: string;
+    /** @enum {string} */
+    state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
+    computed_ms: number;
+    issued_ms: number | null;
+    issued_by: string | null;
+    currency: string;
+    total: number;
+    reason: string;
+    /** @description The number of the statement that this one cancels or corrects. */
+    replaces: string | null;
+    lines: StatementLine[];
+    total_lines: number;
+    next: string | null;
+};
+/** @description A page of statements and drafts, the newest first. */
+export type StatementsPage = {
+    statements: Statement[];
+    total: number;
+    next: string | null;
+};
+/** @description The storage of a team or user. */
+export type StorageUse = {
+    storage: StoredBytes;
+};
+/** @description The bytes that a team or user stores: in all, by kind, and by project. */
+export type StoredBytes = {
+    bytes: number;
+    limit_bytes: number | null;
+    by_kind: BytesByKind;
+    trash_bytes: number;
+    by_project: ProjectBytes[];
+};
+/** @description The digest of a picture, by which it is shown. */
+export type StoredPicture = {
+    picture: string;
+};
+/** @description A page of subjects. */
+export type SubjectsPage = {
+    subjects: Subject[];
+    total: number;
+    next: string | null;
+};
+/** @description An agent that begins to work on a sweep. */
+export type SweepAgentSent = {
+    /** @description Where it runs. */
+    host: string;
+};
+/** @description The configuration of a sweep to be created. */
+export type SweepConfigurationSent = {
+    /** @description As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters. */
+    configuration: {
+        [key: string]: Json;
+    };
+    /** @description What to call it. */
+    name?: string | null;
+    /** @description Ids of runs of the project that join the sweep, which learns from them. */
+    prior_runs?: string[];
+};
+/** @description A page of runs of a sweep. */
+export type SweepRunsPage = {
+    runs: SweepRun[];
+    total: number;
+    next: string | null;
+};
+/** @description A page of sweeps, the newest first. */
+export type SweepsPage = {
+    sweeps: Sweep[];
+    total: number;
+    next: string | null;
+};
+/** @description Whether a user wants a feature. */
+export type Switch = {
+    on: boolean;
+};
+/** @description A user's choice for a feature. */
+export type SwitchedFeature = {
+    name: string;
+    on: boolean;
+};
+/** @description Who was asked for a team. */
+export type TeamAsked = {
+    /** @description The users who were asked. */
+    administrators: string[];
+};
+/** @description Changes; a field that is left out stays as it is. */
+export type TeamChange = {
+    events?: EventChoices | null;
+    /** @description Id of the team's Slack destination that gets the alerts; null: none. */
+    slack_destination?: number | null;
+    /** @description By severity, whom rules notify that name nobody: `author`, `members`, or a channel such as `slack:3`. */
+    routes?: {
+        [key: string]: string[];
+    } | null;
+};
+/** @description Fields that are left out do not change. */
+export type TeamChanges = {
+    /** @description It cannot be changed: 422. */
+    name?: Json;
+    display_name?: string | null;
+    description?: string | null;
+    type?: ("work" | "academic") | null;
+    company?: string | null;
+    default_visibility?: Visibility | null;
+    /** @description Mail domains whose users may join. */
+    join_domains?: string[] | null;
+    /** @description `auto`: they join at once, as members. `ask`: an administrator approves. */
+    join_by_domain?: ("ask" | "auto") | null;
+};
+/** @description The confirmation that a team is to be deleted. */
+export type TeamConfirmation = {
+    /** @description The name of the team. */
+    confirm: string;
+};
+/** @description A link on the page of a team. */
+export type TeamLink = {
+    /** @default  */
+    label: string;
+    url: string;
+};
+/** @description Either a built-in role or a custom one, and when the membership ends. */
+export type TeamMemberChanges = {
+    role?: Role | null;
+    custom_role?: string | null;
+    /** @description ms UTC; null: never. */
+    expires_ms?: number | null;
+};
+/** @description A team's page, with the projects that the requester may read. */
+export type TeamPage = {
+    /** @constant */
+    kind: "team";
+    name: string;
+    display_name: string;
+    /** @description The digest of the picture. */
+    picture: string | null;
+    description: string;
+    /** @enum {string} */
+    type: "work" | "academic";
+    company: string;
+    created_ms: number;
+    /** @description Since when it is in the trash. */
+    deleted_ms: number | null;
+    may: string[];
+    /** @description Markdown. */
+    intro: string;
+    intro_html: string;
+    links: ShownLink[];
+    pinned_projects: string[];
+    pinned_reports: ListedReport[];
+    projects: {
+        [key: string]: Json;
+    }[];
+    /** @description How the requester may join it; null for members. */
+    join: WayToJoin | null;
+    /** @description For those who may read them. */
+    members?: ShownMember[] | null;
+};
+/** @description Who is invited, and their role in the team. */
+export type TeamPeople = {
+    /** @default [] */
+    people: string[];
+    /**
+     * @description Make a link that the first user who opens it can accept.
+     * @default false
+     */
+    link: boolean;
+    /** @description 1 to 30; by default as the organisation has set. */
+    expires_days?: number | null;
+    /**
+     * @description Part of the mail.
+     * @default
+     */
+    message: string;
+    role?: Role | null;
+    custom_role?: string | null;
+};
+/** @description Fields that are left out do not change. */
+export type TeamProfileChanges = {
+    /** @description Markdown. */
+    intro?: string | null;
+    links?: TeamLink[] | null;
+    pinned_projects?: string[] | null;
+    /** @description Ids of reports in the order in which the page shows them. */
+    pinned_reports?: number[] | null;
+};
+/** @description A page of the projects of a team. */
+export type TeamProjectsPage = {
+    projects: {
+        [key: string]: Json;
+    }[];
+    total: number;
+    next: string | null;
+};
+/** @description A request for a new team. */
+export type TeamRequest = {
+    /**
+     * @description How the team could be called.
+     * @default
+     */
+    name: string;
+    /**
+     * @description For the administrators.
+     * @default
+     */
+    message: string;
+};
+/** @description The secrets of a team. */
+export type TeamSecretsPage = {
+    secrets: TeamSecret[];
+    total: number;
+    next: string | null;
+};
+/** @description A setting with whether and why it cannot be changed. */
+export type TeamSetting = {
+    value: Json;
+    editable: boolean;
+    enforced_by: string | null;
+};
+/** @description Where the files of a team are kept. */
+export type TeamStorage = {
+    /** @description Null: in the store of the server. */
+    bucket: BucketPlace | null;
+    objects: number;
+    bytes: number;
+};
+/** @description What of an artifact is changed. */
+export type TimeToLiveForm = {
+    /** @description Seconds from the logging of a version to its deletion; null: versions are kept. */
+    ttl_s: number | null;
+};
+/** @description The secret of an invitation's link. */
+export type Token = {
+    /** @description The part of the link after #. */
+    token: string;
+};
+/** @description The secret of a link. */
+export type TokenBody = {
+    token: string;
+};
+/** @description Who gets a project. */
+export type Transfer = {
+    /** @description A team or user. */
+    entity: string;
+};
+/** @description What the trash holds. */
+export type TrashSummary = {
+    runs: number;
+    /** @description How much is free once it is empty: of runs and reports. */
+    bytes: number;
+    /** @description When the first of the runs leaves it for good. */
+    first_ms: number | null;
+    /** @description When the last of them does. */
+    last_ms: number | null;
+};
+/** @description A project that went to the trash with its runs. */
+export type TrashedProject = {
+    project: string;
+    entity: string;
+    runs: number;
+    /** @description Until when it can be restored. */
+    purged_ms: number;
+};
+/** @description By which channel. */
+export type TrialMessage = {
+    /**
+     * @default email
+     * @enum {string}
+     */
+    channel: "email" | "slack";
+};
+/** @description The result of sending a message, with the response of the channel's server. */
+export type TrialResult = {
+    sent: boolean;
+    status: number | null;
+    answer: string | null;
+    error: string | null;
+};
+/** @description An image of a report. */
+export type UploadedFile = {
+    /** @description For the `file` of a block. */
+    file: string;
+    width: number;
+    height: number;
+};
+/** @description When mails are sent, and to whom. */
+export type UsageAlertSettings = {
+    percent: number[];
+    amounts: number[];
+    /** @enum {string} */
+    recipients: "admins" | "billing";
+    categories: AlertCategories;
+};
+/** @description Hours, energy, storage, ingestion, and what they cost. None: not known. */
+export type UsageFigures = {
+    runs: number;
+    tracked_hours: number;
+    host_hours: number;
+    /** @description CPU time of the processes of runs. */
+    cpu_hours: number | null;
+    device_hours: number;
+    device_unknown_use_hours: number;
+    device_busy_hours: number;
+    device_idle_hours: number;
+    device_hung_hours: number;
+    device_failed_hours: number;
+    device_wasted_hours: number;
+    /** @description Lost by what was found to be wrong with runs. */
+    device_lost_hours: number;
+    energy_kwh: number | null;
+    energy_measured_share: number | null;
+    energy_unknown_hours: number;
+    co2_kg: number | null;
+    storage_gb_month: number;
+    storage_bytes_end: number;
+    ingest_gb: number;
+    points: number;
+    requests: number;
+    /** @description None: nothing that was used has a price. */
+    cost: number | null;
+    wasted: number | null;
+    wasted_failed: number | null;
+    wasted_hung: number | null;
+    /** @description What the lost device-hours cost. */
+    lost: number | null;
+};
+/** @description Usage by some dimensions, and in all. */
+export type UsageReport = {
+    from: string;
+    to: string;
+    time_zone: string;
+    currency: string;
+    /** @description A name for each dimension of `by`, and the figures. */
+    rows: {
+        [key: string]: Json;
+    }[];
+    sums: UsageFigures;
+    /** @description What the month will have cost; None: not known. */
+    forecast: number | null;
+};
+/** @description The code that a device shows. */
+export type UserCode = {
+    code: string;
+};
+/** @description A user's page, with the projects and teams that the requester may see. */
+export type UserPage = {
+    /** @constant */
+    kind: "user";
+    name: string;
+    display_name: string;
+    institution: string;
+    bio: string;
+    location: string;
+    links: ShownLink[];
+    /** @description Markdown. */
+    intro: string;
+    intro_html: string;
+    /** @description The digest of the picture. */
+    picture: string | null;
+    state: string;
+    created_ms: number;
+    teams: Named[];
+    projects: {
+        [key: string]: Json;
+    }[];
+    pinned_reports: ListedReport[];
+    may: string[];
+};
+/** @description Users whose name begins so. */
+export type UsersPage = {
+    users: Named[];
+    total: number;
+    next: string | null;
+};
+/** @description What a list of runs shows until the user chooses. */
+export type UsualColumns = {
+    goal: GoalMetric | null;
+    /** @description Fields of the configuration in which the newest runs differ. */
+    config: string[];
+};
+export type ValidationError = {
+    loc: (string | number)[];
+    msg: string;
+    type: string;
+    input?: Json;
+    ctx?: Record<string, never>;
+};
+/** @description A mail that confirms an address was sent. */
+export type VerificationSent = {
+    /** @constant */
+    done: "verification";
+};
+/** @description An address that was confirmed. */
+export type VerifiedEmail = {
+    email: string;
+};
+/** @description Where a version is: in the artifact under which it was logged, or to which it was linked. */
+export type VersionName = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    version: number;
+    aliases: string[];
+};
+/** @description A run that used a version. */
+export type VersionUser = {
+    run: string;
+    run_entity: string | null;
+    run_project: string | null;
+};
+/** @description Changes of a view; what is left out does not change. */
+export type ViewChanges = {
+    /** @description Of the view that you saw. */
+    revision: number;
+    name?: string | null;
+    data?: {
+        [key: string]: Json;
+    } | null;
+    published?: boolean | null;
+};
+/**
+ * @description The visibility of a project, from the narrowest to the widest.
+ * @enum {string}
+ */
+export type Visibility = "private" | "restricted" | "team" | "organisation" | "public" | "open";
+/** @description A device that shows a code. */
+export type WaitingDevice = {
+    name: string;
+    ip: string;
+    created_ms: number;
+    expires_ms: number;
+};
+/** @description How a user may join a team whose page they see. */
+export type WayToJoin = {
+    /**
+     * @description `auto`: at once. `requested`: they asked.
+     * @enum {string}
+     */
+    how: "ask" | "auto" | "requested";
+    /** @description The id of the request. */
+    request: number | null;
+};
+/** @description Changes; a field that is left out stays as it is, and null removes a secret or the payload. */
+export type WebhookChanges = {
+    /** @default  */
+    name: string;
+    /** @default  */
+    url: string;
+    access_secret?: string | null;
+    signing_secret?: string | null;
+    payload?: string | null;
+    /** @default true */
+    enabled: boolean;
+};
+/** @description A test request to a webhook. */
+export type WebhookTest = {
+    /** @description Sent instead of the webhook's own payload. */
+    payload?: string | null;
+};
+/** @description The receiver took the request. */
+export type WebhookTested = {
+    /** @constant */
+    done: "sent";
+};
+/** @description The webhooks of a team. */
+export type WebhooksPage = {
+    webhooks: Webhook[];
+    total: number;
+    next: string | null;
+};
+/** @description A user's account. */
+export type Account = {
+    /** @constant */
+    kind: "user";
+    name: string;
+    display_name: string;
+    /** @description The digest of the picture. */
+    picture: string | null;
+    /** @enum {string} */
+    state: "active" | "unverified" | "suspended" | "deleted";
+    /** @description The primary address. */
+    email: string | null;
+    /** @enum {string} */
+    org_role: "member" | "admin";
+    /** @enum {string} */
+    access: "full" | "viewer" | "none";
+    /** @enum {string} */
+    billing_role: "none" | "viewer" | "admin";
+    teams: OwnTeam[];
+    /** @description Where runs go that name no entity; empty: nowhere. */
+    default_entity: string;
+    time_zone: string;
+    locale: string;
+    /** @enum {string} */
+    theme: "" | "system" | "light" | "dark";
+    /** @description The path that the user sees first. */
+    landing_page: string;
+    second_factor: boolean;
+    /** @description Whether there is one. */
+    password: boolean;
+    /** @description An administrator has set the password: nothing else may be done before it is changed. */
+    must_change_password: boolean;
+    /** @description When it will be deleted, if that was requested. */
+    delete_after_ms: number | null;
+    /** @description Actions in the organisation, such as `team:create`. */
+    may: string[];
+    /** @enum {string} */
+    api_key_creation: "members" | "admins";
+    /** @description Whether users have projects in a space of their own. */
+    personal_entities: boolean;
+};
+/** @description The next commands to an agent. */
+export type AgentCommands = {
+    commands: AgentCommand[];
+};
+/**
+ * @description The mode of one team, project or run.
+ *
+ *     `name` is `team`, `entity/project` or `entity/project/run`.
+ */
+export type AlertException = {
+    /** @enum {string} */
+    scope: "team" | "project" | "run";
+    name: string;
+    /** @enum {string} */
+    mode: "off" | "all";
+};
+/** @description A request that a version gets a protected alias. */
+export type AliasRequest = {
+    id: number;
+    collection: string;
+    /** @description Of the version. */
+    number: number;
+    alias: string;
+    /** @enum {string} */
+    state: "open" | "approved" | "declined" | "withdrawn";
+    author: string;
+    created_ms: number;
+    closed_by: string | null;
+    closed_ms: number | null;
+    comments: number;
+};
+/** @description A service that a team reaches by Apprise. */
+export type AppriseDestination = {
+    id: number;
+    name: string;
+    /** @description The service of its URL. */
+    shown: string;
+    created_ms: number;
+};
+/** @description A version of an artifact. */
+export type Artifact = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    type: string;
+    /** @description Its number, from 0. */
+    version: number;
+    aliases: string[];
+    /** @description Of its files, as wandb's clients compute it. */
+    digest: string;
+    description: string;
+    metadata: {
+        [key: string]: Json;
+    };
+    bytes: number;
+    /** @description How many files and references it has. */
+    files: number;
+    created_ms: number;
+    /** @description The run that logged it, if the requester may read it. */
+    run: string | null;
+    /** @description The runs that used it, as far as the requester may read them. */
+    used_by: string[];
+    /** @description When it is deleted, ms UTC; null: it is kept. */
+    expires_ms: number | null;
+};
+/** @description The plan of a team, a user or the organisation, from a day on. */
+export type AssignedPlan = {
+    /** @description None: the organisation. */
+    entity: string | null;
+    plan: string;
+    valid_from: string;
+};
+/** @description An event, without internal ids. `before` and `after`: what was changed, by name. */
+export type AuditEvent = {
+    id: number;
+    time_ms: number;
+    action: string;
+    outcome: string;
+    actor_kind: string;
+    actor_name: string;
+    via: string;
+    key_public_id: string | null;
+    ip: string | null;
+    agent: string | null;
+    request_id: string | null;
+    entity: string | null;
+    project: string | null;
+    run: string | null;
+    target: string | null;
+    before: {
+        [key: string]: Json;
+    } | null;
+    after: {
+        [key: string]: Json;
+    } | null;
+};
+/** @description Where the audit log is sent; without a URL, nowhere. */
+export type AuditWebhook = {
+    url: string | null;
+    created_ms?: number | null;
+    delivered_ms?: number | null;
+    /** @description How many events wait. */
+    waiting?: number | null;
+    /** @description Why they could not be sent. */
+    problem?: string | null;
+    /** @description What signs the requests; shown once. */
+    secret?: string | null;
+};
+/** @description Which runs and artifacts an automation is about; what is empty excludes none. */
+export type AutomationFilter = {
+    projects: string[];
+    run_name: string;
+    author: string;
+    tag: string;
+};
+/** @description An automation. Of a definition that is damaged in the database there is only `damaged`. */
+export type Automation = {
+    id: number;
+    name: string;
+    /** @description The only registry of the organisation that it is about. */
+    registry: string | null;
+    enabled: boolean;
+    /**
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    event: {
+        [key: string]: Json;
+    };
+    /** @default [] */
+    actions: {
+        [key: string]: Json;
+    }[];
+    /**
+     * @default {
+     *       "projects": [],
+     *       "run_name": "",
+     *       "author": "",
+     *       "tag": ""
+     *     }
+     */
+    filter: AutomationFilter;
+    /** @default 24 */
+    cooldown_h: number;
+    /** @default  */
+    description: string;
+    damaged: string | null;
+    /** @description None: the user was deleted. */
+    created_by: string | null;
+    created_ms: number;
+    changed_ms: number;
+    /** @description Why the server switched it off. */
+    problem: string | null;
+};
+/** @description A feature under development. */
+export type BetaFeature = {
+    name: string;
+    /** @description What it does. */
+    text: string;
+    /** @description The version that has it first. */
+    since: string;
+    /** @enum {string} */
+    stage: "beta" | "retiring";
+    on: boolean;
+    /** @description What the organisation decided for all. */
+    forced: ("on" | "off") | null;
+};
+/** @description A bucket of the organisation. */
+export type Bucket = {
+    /** @enum {string} */
+    provider: "s3" | "gcs" | "azure" | "folder";
+    bucket: string;
+    prefix: string;
+    endpoint: string;
+    region: string;
+    kms_key: string;
+    /** @description Whether clients read it at signed addresses, if it has such. */
+    direct: boolean;
+    /** @description Of the last check. */
+    steps: BucketStep[];
+    checked_ms: number | null;
+    /** @description Since when it cannot be used; null: it can. */
+    away_ms: number | null;
+    away_reason: string | null;
+    id: number;
+    name: string;
+    account: string;
+    tenant: string;
+    client_id: string;
+    /** @enum {string} */
+    credentials: "environment" | "secret";
+    created_ms: number;
+    /** @description Teams that have it. */
+    teams: string[];
+};
+/** @description The result for one run. */
+export type BulkResult = {
+    id: string;
+    entity: string | null;
+    done: ("update" | "delete" | "restore" | "stop") | null;
+    /** @description Why it was not changed. */
+    error: string | null;
+};
+/** @description The results of a change of many runs. */
+export type BulkResults = {
+    /** @description In the order of the request. */
+    results: BulkResult[];
+};
+/** @description The versions of one artifact together. */
+export type Collection = {
+    name: string;
+    type: string;
+    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    kind: string;
+    description: string;
+    tags: string[];
+    versions: number;
+    created_ms: number;
+    updated_ms: number;
+    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    ttl_s: number | null;
+};
+/** @description The numbers of a column in the runs of a group. */
+export type ColumnSummary = {
+    /** @description How many runs have a number. */
+    n: number;
+    min: number | null;
+    mean: number | null;
+    max: number | null;
+    sum: number | null;
+};
+/** @description A line that matches, without control characters. */
+export type ConsoleMatch = {
+    time_ms: number;
+    host: string;
+    rank: number | null;
+    /** @description Of the line in the output of its process, from 0. */
+    number: number;
+    /** @enum {string} */
+    stream: "stdout" | "stderr";
+    text: string;
+    /** @description The lines before it that the same process printed. */
+    before: string[];
+    after: string[];
+};
+/** @description Which cost centre pays for a team, a user or a project from a day on. */
+export type CostCentreAssignment = {
+    /** @description None: it is gone. */
+    entity: string | null;
+    /** @description None: all projects that have no cost centre of their own. */
+    project: string | null;
+    valid_from: string;
+    /** @description None: none, so the team or user itself. */
+    cost_centre: string | null;
+};
+/** @description Who pays. */
+export type CostCentre = {
+    code: string;
+    name: string;
+    address: string;
+    contact: string;
+    purchase_order: string;
+};
+/** @description What a finding cost. */
+export type Cost = {
+    device_hours: number;
+    money: number | null;
+};
+/** @description A custom role. */
+export type CustomRole = {
+    id: number;
+    name: string;
+    description: string;
+    /** @enum {string} */
+    base: "viewer" | "member";
+    /** @description Actions that it adds to its base. */
+    permissions: string[];
+    /** @description How many memberships have it. */
+    people: number;
+    /** @description In how many teams. */
+    teams: number;
+};
+/** @description A dataset as a node: that of one name and digest in a project. */
+export type DatasetNode = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    id: number;
+    digest: string;
+    source_type: string;
+    /** @description The first 500 characters of where it is from. */
+    source: string;
+};
+/**
+ * @description What depends on versions of artifacts: at most 100 of each are shown.
+ *
+ *     What the requester may not read is counted and not shown.
+ */
+export type Dependents = {
+    /** @description The runs that used it, the newest first. */
+    used_by: RunNode[];
+    used_by_total: number;
+    /** @description The versions that these runs made. */
+    made_from: VersionNode[];
+    made_from_total: number;
+    /** @description Where it is linked: it must be unlinked there first. */
+    links: VersionName[];
+    /** @description 100: as many, or more. */
+    links_total: number;
+    /** @description Those that go with it. */
+    aliases: string[];
+    /** @description It is not linked. */
+    deletable: boolean;
+    /** @description `artifact:delete` if the requester may delete it. */
+    may: string[];
+};
+/** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
+export type Difference = {
+    /** @enum {string} */
+    kind: "sampled" | "logged";
+    key: string;
+    host: string;
+    /** @description None for a logged value. */
+    role: string | null;
+    /** @description Of the process that logged it; None for a sampled series. */
+    rank: number | null;
+    unit: string;
+    /** @description Title of its chart. */
+    chart: string;
+    /**
+     * @description `level`: most values differ; `spike`: some are farther away than any outside.
+     * @enum {string}
+     */
+    how: "level" | "spike";
+    /**
+     * @description `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest.
+     * @enum {string}
+     */
+    part: "cause" | "logged" | "effect" | "volume";
+    /** @description How many series of the metric differ alike. */
+    series: number;
+    /** @description On how many hosts. */
+    hosts: number;
+    /** @description The statistic: 0 is no difference, 100 is the maximum. */
+    score: number;
+    inside: DifferencePart;
+    outside: DifferencePart;
+};
+/** @description When a rule would have fired. */
+export type DryRun = {
+    /** @description How often it would have fired. */
+    times: number;
+    /** @description On how many runs it was evaluated. */
+    runs: number;
+    /** @description On how many it is at most: the newest. */
+    most_runs: number;
+    from_ms: number;
+    /** @description The newest 500. */
+    firings: PastFiring[];
+    /** @description Some of what it was evaluated on, to draw. */
+    metrics: EvaluatedMetric[];
+};
+/** @description An address of a user. */
+export type Email = {
+    id: number;
+    address: string;
+    verified_ms: number | null;
+    primary: boolean;
+    /** @description Mail to it was refused lately. */
+    failing: boolean;
+    /** @description What signs in by it: `password`, and ids of providers. */
+    login_methods: string[];
+    created_ms: number;
+};
+/** @description How a run of a sweep ended. */
+export type Ending = {
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    exit_code: number | null;
+    signal: number | null;
+    out_of_memory: boolean | null;
+};
+/** @description A file of a version. */
+export type Entry = {
+    path: string;
+    /** @description The MD5 of a file as base64; of a reference: what identifies it. */
+    digest: string;
+    bytes: number | null;
+    /** @description Where the content is; null: it is a file. */
+    reference: string | null;
+    sha256: string | null;
+};
+/** @description A metric of a run that the rule was evaluated on. */
+export type EvaluatedMetric = {
+    run: string;
+    project: string;
+    key: string;
+    host: string;
+};
+/** @description By which channels an event is notified. */
+export type EventChoice = {
+    email: boolean;
+    slack: boolean;
+    /**
+     * @description Only events of this level or a higher one.
+     * @enum {string}
+     */
+    min_level: "info" | "warning" | "error";
+};
+/** @description An event of a run. */
+export type Event = {
+    time_ms: number;
+    name: string;
+    level: string;
+    text: string;
+    host: string;
+    rank: number | null;
+    data: {
+        [key: string]: Json;
+    };
+    /** @description The user who made the change, or whose key sent the event; None: nobody known. */
+    author: RunAuthor | null;
+    /** @description The service account that did; None if none did. */
+    service_account: RunServiceAccount | null;
+};
+/** @description The value of a series that decided, and what it is compared with. */
+export type Evidence = {
+    key: string;
+    /** @description The series in words. */
+    name: string;
+    host: string;
+    value: number;
+    unit: string;
+    normal: number | null;
+};
+/** @description A fact of all runs. */
+export type FactRow = {
+    /** @enum {string} */
+    section: "run" | "config" | "git" | "packages" | "hardware" | "environment";
+    name: string;
+    /** @description Whether the runs differ in it, or some do not have it. */
+    differs: boolean;
+    /** @description Of each run; one value if it does not differ. */
+    values: Json[];
+    /** @description Places of the runs that do not have it. */
+    absent: number[];
+};
+/** @description The second factors that a user may choose from. */
+export type Factors = {
+    code: boolean;
+    /** @description What a browser needs to ask for one. */
+    passkey: {
+        [key: string]: Json;
+    } | null;
+};
+/** @description Why a run failed. */
+export type Failure = {
+    /**
+     * @description `running` if a rank has failed and others have not ended.
+     * @enum {string}
+     */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    /** @description The reason on one line. */
+    title: string;
+    /** @description The name of the exception's class. */
+    exception: string | null;
+    /** @description What the exception says; may have several lines. */
+    message: string | null;
+    exit_code: number | null;
+    signal: number | null;
+    out_of_memory: boolean | null;
+    /** @description Of the process that failed first, as are exit code and signal. */
+    host: string | null;
+    rank: number | null;
+    /** @description When that process ended. */
+    time_ms: number | null;
+    /** @description What it printed last, at most 20 lines. */
+    lines: PrintedLine[];
+    /** @description How to record more, where the reason is not known. */
+    hint: string | null;
+};
+/** @description A name that a filter can compare. */
+export type FieldChoice = {
+    name: string;
+    /** @enum {string} */
+    kind: "text" | "number" | "duration" | "time";
+    /** @description Up to 20 values, the most frequent first. */
+    values: (string | number | null)[];
+};
+/** @description The fields that a filter can name. */
+export type FieldChoices = {
+    fields: FieldChoice[];
+};
+/** @description A rule: what it finds, what that means, how it decides and what to do about it. */
+export type FindingRule = {
+    id: string;
+    title: string;
+    meaning: string;
+    decided: string;
+    advice: string;
+    needs: string[];
+};
+/** @description All rules, and by the name of a signal what to install or switch on to have it. */
+export type FindingRules = {
+    version: number;
+    rules: FindingRule[];
+    remedies: {
+        [key: string]: string;
+    };
+};
+/** @description Something that is wrong with a run, or worth to know. */
+export type Finding = {
+    id: string;
+    /** @enum {string} */
+    severity: "critical" | "warning" | "info";
+    /** @enum {string} */
+    confidence: "certain" | "likely" | "possible";
+    /** @description ms UTC. */
+    from_ms: number;
+    /** @description ms UTC; null while it goes on. */
+    to_ms: number | null;
+    /** @description Of the run's time, 0 to 1. */
+    share: number;
+    hosts: string[];
+    devices: number[];
+    ranks: number[];
+    text: string;
+    evidence: Evidence[];
+    cost: Cost;
+    advice: string;
+    docs: string;
+};
+/** @description What the rules say about a run. */
+export type Findings = {
+    verdict: Verdict;
+    findings: Finding[];
+    fine: string[];
+    undecided: Undecided[];
+};
+/** @description A time at which a rule fired for a series. */
+export type Firing = {
+    id: number;
+    rule_id: number;
+    rule: string;
+    run: string;
+    project: string;
+    key: string;
+    host: string;
+    /** @enum {string} */
+    severity: "info" | "warning" | "error";
+    value: number | null;
+    fired_ms: number;
+    /** @description None while it fires. */
+    ended_ms: number | null;
+    /** @description Who was to be, or why nobody was. */
+    notified: string;
+    notifications: FiringNotification[];
+};
+/** @description A device as it is now. None: not known. */
+export type FleetDevice = {
+    /** @description `gpu`, `tpu`, `trn` or `ipu`: the beginning of its keys. */
+    kind: string;
+    index: string;
+    model: string | null;
+    memory_bytes: number | null;
+    /** @description % */
+    use: number | null;
+    /** @description Used share of its memory, %. */
+    memory: number | null;
+    memory_used_bytes: number | null;
+    /** @description W */
+    power: number | null;
+    /** @description W */
+    power_limit: number | null;
+    /** @description °C */
+    temperature: number | null;
+    /** @description Whether a run uses it. */
+    in_use: boolean | null;
+    /** @description Ids of the runs that use it. */
+    runs: string[];
+    flags: ("idle" | "throttled" | "hot" | "lost")[];
+};
+/** @description A host as it is now. */
+export type FleetHost = {
+    name: string;
+    /**
+     * @description `running`: a run is on it; `lost`: its newest run was lost; `ended`: its newest run has ended.
+     * @enum {string}
+     */
+    state: "running" | "lost" | "ended";
+    /** @description Of its newest record. */
+    last_ms: number;
+    /** @description Those on it now; otherwise its newest one. */
+    runs: HostRun[];
+    /** @description % */
+    cpu: number | null;
+    /** @description % */
+    memory: number | null;
+    devices: FleetDevice[];
+    /** @description Its own and those of its devices. */
+    flags: ("idle" | "throttled" | "hot" | "lost")[];
+};
+/** @description The metric by which a run is judged, and its course. */
+export type GoalLine = {
+    name: string;
+    /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+    goal: ("minimize" | "maximize") | null;
+    /** @description As the summary has it. */
+    last: number | null;
+    /** @description Means in equal parts of the run's time; None is a gap. */
+    line: (number | null)[];
+};
+/** @description A link without its secret. */
+export type GuestLink = {
+    id: number;
+    created_ms: number;
+    /** @description None: until it is revoked. */
+    expires_ms: number | null;
+};
+/** @description A run on a host; times and state are those of its part on this host. */
+export type HostRun = {
+    id: string;
+    entity: string | null;
+    project: string;
+    name: string;
+    author: RunAuthor | null;
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    started_ms: number;
+    /** @description Of its newest record. */
+    last_ms: number;
+    /** @description Indexes of the devices that it used; None: not known. */
+    devices: number[] | null;
+};
+/** @description Parameters, the most important first. */
+export type Importances = {
+    /** @description How many have the number; fewer than 10 say nothing. */
+    runs: number;
+    /** @description The share of its variance that is predicted for runs that were not learned from. */
+    score: number | null;
+    parameters: ParameterImportance[];
+};
+/** @description Something of which the user is notified. */
+export type InboxItem = {
+    id: string;
+    /** @description `run.crashed`, `team.join_request`, `team.invitation` and others. */
+    kind: string;
+    /** @enum {string} */
+    level: "info" | "warning" | "error";
+    title: string;
+    text: string;
+    /** @description What it is about, such as `team/project`; may be empty. */
+    place: string;
+    /** @description Where it leads on this server. */
+    path: string | null;
+    time_ms: number;
+    /** @description Somebody waits for the user's answer. */
+    needs_decision: boolean;
+    unread: boolean;
+};
+/** @description A service whose tokens programs may show instead of keys. */
+export type Issuer = {
+    id: number;
+    name: string;
+    url: string;
+    audience: string;
+    enabled: boolean;
+    created_ms: number;
+    /** @description Its keys were entered here: the server does not ask the issuer. */
+    pasted_keys: boolean;
+};
+/** @description A key without its secret. */
+export type Key = {
+    /** @description The shown part of the key. */
+    id: string;
+    name: string;
+    /** @enum {string} */
+    scope: "ingest" | "read" | "write" | "full";
+    /** @description Those that it works in; empty: all. */
+    teams: string[];
+    created_ms: number;
+    expires_ms: number | null;
+    last_used_ms: number | null;
+    revoked_ms: number | null;
+};
+/** @description The newest values of one host of a running run. */
+export type Latest = {
+    run: string;
+    project: string;
+    host: string;
+    t: {
+        [key: string]: number;
+    };
+    values: {
+        [key: string]: number;
+    };
+    /** @description The team or user that has the project. */
+    entity: string | null;
+};
+/**
+ * @description Which node was made from which: a run made the target, or the target is a run that used the source.
+ *
+ *     A registered version was made from a logged model.
+ */
+export type LineageEdge = {
+    /** @description The index of a node. */
+    source: number;
+    target: number;
+};
+/**
+ * @description A run, version, dataset or logged model.
+ *
+ *     All of them are null for one that the requester may not read, or that is in the trash.
+ */
+export type LineageNode = {
+    /** @enum {string} */
+    kind: "run" | "version" | "dataset" | "model";
+    /** @description Steps from the first node; negative: what it was made from. */
+    generation: number;
+    run: RunNode | null;
+    version: VersionNode | null;
+    dataset: DatasetNode | null;
+    model: ModelNode | null;
+    /** @description It was made from something that is not among the nodes. */
+    more_before: boolean;
+    /** @description Something that is not among the nodes was made from it. */
+    more_after: boolean;
+};
+/** @description What a run or version was made from, and what was made from it, as a graph. */
+export type Lineage = {
+    /** @description That of the path first, then by generation. */
+    nodes: LineageNode[];
+    edges: LineageEdge[];
+    /** @description There are more nodes within these generations than are shown. */
+    truncated: boolean;
+};
+/** @description A version in a collection of a registry. */
+export type LinkedVersion = {
+    collection: string;
+    version: number;
+    aliases: string[];
+    tags: string[];
+    /**
+     * Properties
+     * @description The tags of MLflow's clients that have a value.
+     */
+    properties: {
+        [key: string]: string;
+    };
+    /** @description As MLflow's clients set it. */
+    stage: string;
+    description: string;
+    /** @description Who linked it; empty if that is not known. */
+    author: string;
+    /** @description When it was linked. */
+    created_ms: number;
+    downloads: number;
+    digest: string;
+    bytes: number;
+    files: number;
+    metadata: {
+        [key: string]: Json;
+    };
+    /** @description The run that logged it, if the requester may read it. */
+    run: string | null;
+    run_entity: string | null;
+    run_project: string | null;
+    /** @description Null: it is in this registry only, or the requester may not read the project. */
+    source: LinkSource | null;
+    /** @description Those of the run that were asked for. */
+    fields: {
+        [key: string]: string | number;
+    };
+};
+/** @description A project in a list. `deleted_ms` is there in the trash only. */
+export type ListedProject = {
+    name: string;
+    entity: string;
+    visibility: Visibility;
+    owner: string | null;
+    /** @description Without those in the trash. */
+    runs: number;
+    newest_ms: number | null;
+    created_ms: number;
+    deleted_ms: number | null;
+};
+/** @description A run in a list with the requested columns. */
+export type ListedRun = {
+    id: string;
+    project: string;
+    name: string;
+    group: string | null;
+    job_type: string | null;
+    tags: string[];
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    /** @description None if a signal ended it or its end was not recorded. */
+    exit_code: number | null;
+    signal: number | null;
+    /** @description Whether the kernel killed it because memory was exhausted. */
+    out_of_memory: boolean | null;
+    /** @description ms UTC, as all times. */
+    started_ms: number;
+    /** @description None while the run is running. */
+    ended_ms: number | null;
+    duration_ms: number;
+    hosts: HostState[];
+    summary: {
+        [key: string]: Json;
+    };
+    /** @description By host: the newest values of the keys requested with `last`. */
+    last: {
+        [key: string]: {
+            [key: string]: number | null;
+        };
+    };
+    /** @description When a user requested its end; None if not requested. */
+    stop_requested_ms: number | null;
+    /** @description The team or user that has the project; None without accounts. */
+    entity: string | null;
+    /** @description None without accounts, and if nobody is known. */
+    author: RunAuthor | null;
+    /** @description None if a user's own key sent the run. */
+    service_account: RunServiceAccount | null;
+    /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+    verdict: RunVerdict | null;
+    starred: boolean;
+    /** @description When it was moved to the trash; None if it is not there. */
+    deleted_ms: number | null;
+    /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+    may?: string[] | null;
+    /**
+     * @description The first line of its notes, cut after 200 characters.
+     * @default
+     */
+    notes: string;
+    /**
+     * @description By the names in `columns`; None: no value.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    columns: {
+        [key: string]: string | number | null;
+    };
+    /**
+     * @description By key: means in equal parts of the run's time; None is a gap. Empty without values.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    sparklines: {
+        [key: string]: (number | null)[];
+    };
+    /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
+    goal?: GoalLine | null;
+};
+/** @description A team, user or project whose runs lost device-hours. */
+export type LosingPlace = {
+    /** @description The team or user. */
+    entity: string | null;
+    /** @description null for all projects of a team or user. */
+    project: string | null;
+    /** @description Whether you may read the runs of the project; null for a team or user. */
+    readable: boolean | null;
+    device_hours: number;
+    money: number | null;
+    runs: number;
+};
+/** @description A run that lost device-hours to a cause. */
+export type LosingRun = {
+    run: string;
+    name: string;
+    entity: string | null;
+    project: string;
+    cause: string;
+    /** @description Of the finding to which it lost most, as are the times. */
+    text: string;
+    from_ms: number;
+    /** @description ms UTC; null while it goes on. */
+    to_ms: number | null;
+    device_hours: number;
+    money: number | null;
+};
+/** @description Device-hours that runs lost, by cause, the most first. No hour counts twice. */
+export type LostHours = {
+    since_ms: number;
+    until_ms: number;
+    /** @description Of the organisation's prices; null: these are not used. */
+    currency: string | null;
+    device_hours: number;
+    money: number | null;
+    causes: LostTimeCause[];
+    judged_runs: number;
+    /** @description Runs of the period that are not judged yet. */
+    waiting_runs: number;
+};
+/** @description What was lost to findings of one id. */
+export type LostTimeCause = {
+    id: string;
+    title: string;
+    device_hours: number;
+    /** @description null: nothing has a price, or you may not see prices. */
+    money: number | null;
+    runs: number;
+};
+/** @description The versions of one artifact together, with where they are. */
+export type MatchingCollection = {
+    name: string;
+    type: string;
+    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    kind: string;
+    description: string;
+    tags: string[];
+    versions: number;
+    created_ms: number;
+    updated_ms: number;
+    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    ttl_s: number | null;
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+};
+/** @description A key under which a run logged media. */
+export type MediaKey = {
+    key: string;
+    /** @description `image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`. */
+    kind: string;
+    /** @description Number of records. */
+    count: number;
+    first_step: number | null;
+    last_step: number | null;
+    last_ms: number;
+};
+/** @description One logged image, table or other medium. */
+export type MediaRecord = {
+    key: string;
+    kind: string;
+    step: number | null;
+    time_ms: number;
+    rank: number | null;
+    host: string;
+    /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+    items: {
+        [key: string]: Json;
+    }[];
+};
+/** @description A member of a team. */
+export type Member = {
+    name: string;
+    display_name: string;
+    role: Role;
+    custom_role: string | null;
+    /** @enum {string} */
+    access: "full" | "viewer" | "none";
+    created_ms: number;
+    last_seen_ms: number | null;
+    /** @description When the membership ends. */
+    expires_ms: number | null;
+    added_by: string | null;
+    /** @description For those who may see it. */
+    email?: string | null;
+    /** @description The digest of the picture; in lists. */
+    picture?: string | null;
+};
+/** @description The newest value of a metric that a run measured of a logged model. */
+export type ModelMetric = {
+    key: string;
+    /** @description A number; one that JSON does not have as text, such as `NaN`. */
+    value: number | string;
+    /** @description Null: it is in the trash, or in another project. */
+    run: string | null;
+    /** @description The name of what it was measured on; empty: it is not known. */
+    dataset: string;
+};
+/** @description A logged model as a node. */
+export type ModelNode = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    model_id: string;
+    type: string | null;
+    created_ms: number;
+};
+/** @description The scopes that a link can mute, named as in the mail. */
+export type Mute = {
+    entity: string;
+    project: string;
+    run: string;
+    scopes: ("team" | "project" | "run")[];
+    muted: ("team" | "project" | "run")[];
+};
+/** @description A team of the requester, with their role. */
+export type MyTeam = {
+    name: string;
+    display_name: string;
+    role: string;
+    custom_role: string | null;
+    members: number;
+    created_ms: number;
+};
+/** @description A run of a request. */
+export type NamedRun = {
+    id: string;
+    /** @description Where several teams or users have a run of this id. */
+    entity?: string | null;
+};
+/** @description A user or team in a list. */
+export type Named = {
+    name: string;
+    display_name: string;
+};
+/** @description A row that the training has logged. */
+export type NewRow = {
+    host: string;
+    rank: number | null;
+    step: number;
+    t: number;
+    values: {
+        [key: string]: number | null;
+    };
+};
+/** @description Samples that a host has sent. */
+export type NewSample = {
+    host: string;
+    role: string;
+    t: number;
+    values: {
+        [key: string]: number | null;
+    };
+};
+/** @description A message of an automation to one receiver. */
+export type Notification = {
+    id: number;
+    automation: number | null;
+    event: string;
+    /** @description By what it is sent. */
+    channel: string;
+    /** @description Whom it is for. */
+    receiver: string;
+    title: string;
+    /** @enum {string} */
+    state: "pending" | "finished" | "failed" | "dropped";
+    tries: number;
+    status: number | null;
+    answer: string | null;
+    error: string | null;
+    created_ms: number;
+    /** @description When it is tried again; None: it is not. */
+    next_ms: number | null;
+    ended_ms: number | null;
+};
+/** @description A user as administrators see them. */
+export type OrgMember = {
+    name: string;
+    display_name: string;
+    email: string | null;
+    /** @enum {string} */
+    org_role: "member" | "admin";
+    /** @enum {string} */
+    access: "full" | "viewer" | "none";
+    /** @enum {string} */
+    billing_role: "none" | "viewer" | "admin";
+    /** @description `inactive`: not seen for half a year. */
+    state: string;
+    teams: string[];
+    login_methods: string[];
+    last_seen_ms: number | null;
+    created_ms: number;
+    delete_after_ms: number | null;
+};
+/** @description A team as administrators of the organisation see it. */
+export type OrgTeam = {
+    name: string;
+    display_name: string;
+    /** @enum {string} */
+    type: "work" | "academic";
+    company: string;
+    /** @description Of new projects. */
+    default_visibility: Visibility;
+    members: number;
+    created_ms: number;
+    deleted_ms: number | null;
+    without_administrator: boolean;
+};
+/** @description The settings by name. `picture`: the digest of the organisation's picture. */
+export type OrganisationSettings = {
+    settings: {
+        [key: string]: OrganisationSetting;
+    };
+    picture: string | null;
+    /** @description That work now: they end if public links are switched off. */
+    public_links: number;
+};
+/** @description How much a parameter decides. */
+export type ParameterImportance = {
+    /** @description A field of the configuration. */
+    name: string;
+    /** @description Of what all parameters decide together, from 0 to 1. */
+    share: number;
+    /** @description Of ranks (Spearman), from -1 to 1; None for texts. */
+    correlation: number | null;
+    /** @description How many different values there are. */
+    values: number;
+};
+/** @description A passkey of a user. */
+export type Passkey = {
+    id: number;
+    name: string;
+    /** @description It is synced to other devices of the user. */
+    backed_up: boolean;
+    created_ms: number;
+    last_used_ms: number | null;
+};
+/** @description A time at which the rule would have fired. `ended_ms`: None while it would fire. */
+export type PastFiring = {
+    run: string;
+    project: string;
+    key: string;
+    host: string;
+    value: number | null;
+    fired_ms: number;
+    ended_ms: number | null;
+};
+/** @description A payment at the service. */
+export type Payment = {
+    provider: string;
+    /** @description By which the service knows the payment. */
+    reference: string;
+    /** @description Where it is paid; "": no more. */
+    url: string;
+    /** @enum {string} */
+    state: "open" | "paid" | "expired";
+};
+/** @description A user's events, exceptions and times of notifications. */
+export type PersonalAlerts = {
+    events: ChosenEvents;
+    quiet: QuietHours;
+    /** @enum {string} */
+    digest: "off" | "hourly" | "daily";
+    /** @description When the daily digest is sent: `08:00`. */
+    daily_at: string;
+    time_zone: string;
+    /** @description The exceptions of projects. */
+    projects: ProjectAlerts[];
+    exceptions: AlertException[];
+    /** @description The server sends mail. */
+    mail: boolean;
+    /** @description The user's own channel; None: there is none. */
+    slack: OwnSlackChannel | null;
+    /** @description Channels can be chosen at Slack. */
+    slack_app: boolean;
+};
+/** @description A category's included units and limit in a plan. */
+export type PlanLimit = {
+    /** @enum {string} */
+    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
+    included: number;
+    limit: number | null;
+    refuse_new_runs: boolean;
+};
+/** @description A line of the output, without control characters and secrets. */
+export type PrintedLine = {
+    time_ms: number;
+    /** @enum {string} */
+    stream: "stdout" | "stderr";
+    text: string;
+};
+/** @description A profile with all its fields, as its owner sees it. */
+export type Profile = {
+    display_name: string;
+    institution: string;
+    bio: string;
+    location: string;
+    links: ShownLink[];
+    /** @description Markdown. */
+    intro: string;
+    hide_teams: boolean;
+    default_visibility: string;
+    code_saving: boolean;
+    time_zone: string;
+    locale: string;
+    /** @enum {string} */
+    theme: "" | "system" | "light" | "dark";
+    landing_page: string;
+    mail_switched_off: ("reminders" | "teams")[];
+    mail_address: string;
+    default_entity: string;
+};
+/** @description A project. Of one that the requester may change but not read: its name, owner and visibility only. */
+export type ProjectDetail = {
+    name: string;
+    entity: string;
+    /** @default  */
+    description: string;
+    /**
+     * @description Markdown.
+     * @default
+     */
+    overview: string;
+    /** @default  */
+    overview_html: string;
+    visibility: Visibility;
+    /**
+     * @description The visibilities that it cannot get, and why; none for who may not change it.
+     * @default {
+     *       "$ref": "#/components/schemas/Json"
+     *     }
+     */
+    blocked_visibilities: {
+        [key: string]: string;
+    };
+    owner: string | null;
+    /** @default 0 */
+    created_ms: number;
+    deleted_ms: number | null;
+    purged_ms: number | null;
+    /** @default 0 */
+    runs: number;
+    newest_ms: number | null;
+    /** @default false */
+    starred: boolean;
+    /**
+     * @description What the requester may do with it and in it.
+     * @default []
+     */
+    may: string[];
+};
+/** @description Who was added to a project: a user, or a service account. */
+export type ProjectMember = {
+    name: string;
+    display_name: string;
+    service_account: boolean;
+    /** @description None: the role in the team. */
+    role: ("viewer" | "member" | "admin") | null;
+    custom_role: string | null;
+    created_ms: number;
+};
+/** @description A project with runs. */
+export type Project = {
+    name: string;
+    /** @description The team or user whose it is; None without accounts. */
+    entity: string | null;
+    runs: number;
+    running: number;
+    /** @description Start of its newest run, ms UTC. */
+    newest_ms: number;
+};
+/** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
+export type QuietHours = {
+    on: boolean;
+    start: string;
+    end: string;
+    errors_pass: boolean;
+};
+/** @description A process of a training. */
+export type Rank = {
+    host: string;
+    pid: number;
+    rank: number | null;
+    local_rank: number | null;
+    world_size: number | null;
+    exit_code: number | null;
+    signal: number | null;
+    out_of_memory: boolean | null;
+    ended_ms: number | null;
+};
+/** @description A price, in the organisation's currency for one unit. */
+export type Rate = {
+    id: number;
+    /** @enum {string} */
+    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
+    device_glob: string;
+    price: number;
+    unit: string;
+    currency: string;
+    valid_from: string;
+    valid_to: string | null;
+    note: string;
+    created_by: string;
+};
+/** @description How many users reacted to a comment with an emoji. */
+export type Reaction = {
+    emoji: string;
+    count: number;
+    mine: boolean;
+};
+/** @description A user who administers a registry. */
+export type RegistryAdmin = {
+    name: string;
+    display_name: string;
+    /** @description Since when. */
+    created_ms: number;
+};
+/** @description A collection of a registry. */
+export type RegistryCollection = {
+    name: string;
+    type: string;
+    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    kind: string;
+    description: string;
+    tags: string[];
+    versions: number;
+    created_ms: number;
+    updated_ms: number;
+    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    ttl_s: number | null;
+    /** @description The number of its newest version. */
+    newest: number | null;
+    /** @description Alias → number of a version. */
+    aliases: {
+        [key: string]: number;
+    };
+    /** @description Who made it. */
+    owner: string | null;
+    /** @description Of all its versions. */
+    downloads: number;
+};
+/** @description A user or team with a role in a registry of the organisation. */
+export type RegistryMember = {
+    name: string;
+    display_name: string;
+    /** @enum {string} */
+    role: "viewer" | "member" | "admin";
+    /** @description Since when they have the role. */
+    created_ms: number;
+};
+/** @description A registry: collections of versions that were linked to it. */
+export type Registry = {
+    name: string;
+    /** @description The team or user that keeps it, or `organisation`. */
+    entity: string | null;
+    description: string;
+    /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
+    visibility: string;
+    created_ms: number;
+    changed_ms: number;
+    collections: number;
+    versions: number;
+};
+/** @description A comment. */
+export type ReportComment = {
+    id: number;
+    reply_to: number | null;
+    /** @description None: the author's account was deleted, or the comment was. */
+    author: string | null;
+    author_name: string | null;
+    block: string | null;
+    panel: string | null;
+    x: number | null;
+    /** @description Empty: it was deleted, but others have replied. */
+    text: string;
+    html: string;
+    created_ms: number;
+    changed_ms: number | null;
+    resolved_ms: number | null;
+    resolved_by: string | null;
+    reactions: Reaction[];
+    may: CommentRights;
+};
+/** @description A user who is editing a report. */
+export type ReportEditor = {
+    name: string;
+    display_name: string;
+};
+/** @description A report with its blocks. */
+export type Report = {
+    id: number;
+    /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+    slug: string;
+    entity: string;
+    project: string;
+    /** @description None: the author's account was deleted. */
+    author: string | null;
+    service_account: string | null;
+    title: string;
+    description: string;
+    /** @enum {string} */
+    state: "draft" | "published";
+    /** @description Of the working copy. */
+    revision: number;
+    published_revision: number | null;
+    published_ms: number | null;
+    created_ms: number;
+    changed_ms: number;
+    deleted_ms: number | null;
+    unpublished_changes: boolean;
+    starred: boolean;
+    followed: boolean;
+    /** @description That the blocks are of. */
+    shown_revision: number;
+    blocks: (ReportText | ReportImage | ReportPanels)[];
+    /** @description The blocks of text as HTML, by their ids. */
+    html: {
+        [key: string]: string;
+    };
+    may: ReportRights;
+};
+/** @description A person with whom a report is shared. */
+export type ReportShare = {
+    name: string;
+    /**
+     * @description `edit`: may change and publish it too.
+     * @enum {string}
+     */
+    role: "view" | "edit";
+    created_ms: number;
+};
+/** @description A version of a report. */
+export type ReportVersion = {
+    revision: number;
+    /** @description None: a service account, or the author's account was deleted. */
+    author: string | null;
+    created_ms: number;
+    /** @description It is or was what readers see. */
+    is_published: boolean;
+};
+/** @description A comment on a request. */
+export type RequestComment = {
+    author: string;
+    text: string;
+    html: string;
+    created_ms: number;
+};
+/** @description A training went on after a restart. */
+export type Resume = {
+    /** @description ms UTC: of the last value before it. */
+    after_t: number;
+    /** @description Of that value; may be higher than `step`. */
+    after_step: number;
+    /** @description ms UTC: of the first value after it. */
+    t: number;
+    step: number;
+};
+/** @description A rule of a team or user. */
+export type Rule = {
+    id: number;
+    name: string;
+    /** @description As in a file of rules. */
+    rule: {
+        [key: string]: Json;
+    };
+    enabled: boolean;
+    /** @description None: not muted. */
+    muted_until_ms: number | null;
+    created_ms: number;
+    changed_ms: number;
+};
+/** @description The user whose run it is. */
+export type RunAuthor = {
+    id: number;
+    /** @description The user name; None for a deleted user. */
+    name: string | null;
+    display_name: string;
+    /** @description The user's picture is at `/-/picture/{picture}`; None: none. */
+    picture: string | null;
+};
+/** @description Runs with the same values. */
+export type RunGroup = {
+    /** @description By the names in `by`; None where the runs have no value. */
+    values: {
+        [key: string]: string | number | null;
+    };
+    runs: number;
+    /** @description How many runs are in each state; none is left out. */
+    states: {
+        [key: string]: number;
+    };
+    /** @description When the first and the last of the runs started. */
+    started_ms: (number | null)[];
+    /** @description How long the runs took, or have taken so far. */
+    duration_ms: ColumnSummary;
+    columns: {
+        [key: string]: ColumnSummary;
+    };
+};
+/** @description A page of groups of runs. */
+export type RunGroups = {
+    groups: RunGroup[];
+    /** @description Groups on all pages. */
+    total: number;
+    /** @description The `after` of the next page; None on the last. */
+    next: string | null;
+};
+/** @description A run as a node. */
+export type RunNode = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    run: string;
+    name: string;
+    group: string;
+    job_type: string;
+    started_ms: number;
+};
+/** @description A page of runs. */
+export type RunPage = {
+    runs: ListedRun[];
+    /** @description Runs that match the filters, on all pages. */
+    total: number;
+    /** @description The `after` of the next page; None on the last. */
+    next: string | null;
+    /**
+     * @description Runs whose system statistics or verdicts are not computed yet: they have none for now.
+     * @default 0
+     */
+    pending: number;
+};
+/** @description The series of a run by metric, without their values. */
+export type RunPlan = {
+    run: string;
+    /** @description The position in the run: an event stream after it misses nothing. */
+    cursor: string;
+    /** @description Time of the newest sample; 0 without samples. */
+    newest_ms: number;
+    /** @description Series that match, on all pages. */
+    total: number;
+    /** @description The `skip` of the next page; None on the last. */
+    next: number | null;
+    places: PlannedPlace[];
+    metrics: PlannedMetric[];
+    /** @description Parts that could not be read. */
+    problems: string[];
+};
+/** @description A run in a list. */
+export type RunRow = {
+    id: string;
+    project: string;
+    name: string;
+    group: string | null;
+    job_type: string | null;
+    tags: string[];
+    /** @enum {string} */
+    state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+    /** @description None if a signal ended it or its end was not recorded. */
+    exit_code: number | null;
+    signal: number | null;
+    /** @description Whether the kernel killed it because memory was exhausted. */
+    out_of_memory: boolean | null;
+    /** @description ms UTC, as all times. */
+    started_ms: number;
+    /** @description None while the run is running. */
+    ended_ms: number | null;
+    duration_ms: number;
+    hosts: HostState[];
+    summary: {
+        [key: string]: Json;
+    };
+    /** @description By host: the newest values of the keys requested with `last`. */
+    last: {
+        [key: string]: {
+            [key: string]: number | null;
+        };
+    };
+    /** @description When a user requested its end; None if not requested. */
+    stop_requested_ms: number | null;
+    /** @description The team or user that has the project; None without accounts. */
+    entity: string | null;
+    /** @description None without accounts, and if nobody is known. */
+    author: RunAuthor | null;
+    /** @description None if a user's own key sent the run. */
+    service_account: RunServiceAccount | null;
+    /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+    verdict: RunVerdict | null;
+    starred: boolean;
+    /** @description When it was moved to the trash; None if it is not there. */
+    deleted_ms: number | null;
+    /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+    may?: string[] | null;
+};
+/** @description The service account that sent a run. */
+export type RunServiceAccount = {
+    id: number;
+    name: string;
+    deleted: boolean;
+};
+/** @description What the findings about a run come to. */
+export type RunVerdict = {
+    /** @description Of the finding that costs most, `healthy` or `unknown`. */
+    id: string;
+    text: string;
+    /**
+     * @description Of the worst finding; `healthy` if there is only information.
+     * @enum {string}
+     */
+    severity: "critical" | "warning" | "healthy" | "unknown";
+    lost_device_hours: number;
+    /** @description The ids of all findings, the most important first. */
+    findings: string[];
+    /** @description ms UTC. */
+    judged_ms: number;
+};
+/** @description A file that a run saved. */
+export type SavedFile = {
+    name: string;
+    bytes: number;
+    /** @description The media type, from the content. */
+    type: string;
+    sha256: string;
+    time_ms: number;
+};
+/** @description An account of programs. */
+export type ServiceAccount = {
+    name: string;
+    /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
+    kind: string;
+    /** @description None: of the organisation. */
+    team: string | null;
+    /** @description Where its runs go that name no team. */
+    default_team: string | null;
+    reads_only: boolean;
+    created_ms: number;
+    disabled_ms: number | null;
+    /** @description How many it has that are not revoked. */
+    keys: number;
+    /** @description When one of its keys was used. */
+    last_used_ms: number | null;
+};
+/** @description A browser in which a user is signed in. */
+export type Session = {
+    id: number;
+    /** @description It is the session of this request. */
+    current: boolean;
+    /** @description The network of the client, without the last part of its address. */
+    ip: string;
+    agent: string;
+    method: string;
+    created_ms: number;
+    seen_ms: number;
+    expires_ms: number;
+};
+/** @description The first administrator, who is signed in now. */
+export type SetUp = {
+    account: Account;
+    next: string;
+    /** @description What requests had made of accounts before: names by kind. */
+    removed: {
+        [key: string]: string[];
+    };
+};
+/** @description The account after a sign-in, and in `next` the path of the page that follows. */
+export type SignedIn = {
+    account: Account;
+    next: string;
+};
+/** @description The app of Slack, without its secret. */
+export type SlackApp = {
+    configured: boolean;
+    client_id: string;
+    has_secret: boolean;
+    /** @description What the app needs; None: the server's URL is not known. */
+    redirect_url: string | null;
+    editable: boolean;
+    /** @description What sets the app, so that it cannot be changed here. */
+    enforced_by: string | null;
+};
+/** @description A channel of Slack of a team. */
+export type SlackDestination = {
+    id: number;
+    /** @description What the team calls it. */
+    channel: string;
+    /** @description What of its URL may be read. */
+    shown: string;
+    created_ms: number;
+    /** @description Since when Slack does not accept it; None: it does. */
+    disabled_ms: number | null;
+};
+/** @description A line of a statement. */
+export type StatementLine = {
+    text: string;
+    project: string | null;
+    category: string;
+    model: string | null;
+    quantity: number;
+    unit: string;
+    included: number;
+    price: number;
+    amount: number;
+};
+/** @description A statement, or a draft of one. */
+export type Statement = {
+    id: number;
+    /** @description None: a draft. */
+    number: string | null;
+    period: string;
+    /** @enum {string} */
+    scope_kind: "entity" | "cost_centre";
+    scope: string;
+    /** @enum {string} */
+    state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
+    computed_ms: number;
+    issued_ms: number | null;
+    issued_by: string | null;
+    currency: string;
+    total: number;
+    reason: string;
+    /** @description The number of the statement that this one cancels or corrects. */
+    replaces: string | null;
+};
+/** @description A number of each run. */
+export type StatisticRow = {
+    /** @description `summary.…`, `system.…`, or `duration` in seconds. */
+    name: string;
+    /** @description Empty if it is not known. */
+    unit: string;
+    /** @description Which is better, as the runs declare by `define_metric`. */
+    goal: ("minimize" | "maximize") | null;
+    values: (number | null)[];
+    /** @description Places of the best runs; empty without a goal. */
+    best: number[];
+};
+/** @description Statistics of one series over the samples that have a value; None if none has. */
+export type Statistics = {
+    key: string;
+    host: string;
+    unit: string;
+    n: number;
+    min: number | null;
+    max: number | null;
+    mean: number | null;
+    p50: number | null;
+    p95: number | null;
+    last: number | null;
+    /** @description Increase of a counter, without resets; None for a gauge. */
+    total: number | null;
+};
+/** @description Tokens with this subject act as a service account. `team`: null for one of the organisation. */
+export type Subject = {
+    subject: string;
+    service_account: string;
+    team: string | null;
+};
+/** @description An agent, by its id. */
+export type SweepAgent = {
+    id: string;
+};
+/** @description A run of a sweep. Without `run` it has not begun, or is deleted. */
+export type SweepRun = {
+    /** @description The id that the sweep has given the run. */
+    id: string;
+    /** @description The id of the run; None before it has begun. */
+    run: string | null;
+    name: string | null;
+    ending: Ending | null;
+    started_ms: number | null;
+    duration_ms: number | null;
+    /** @description An agent is to start it, and has not yet. */
+    waits: boolean;
+    /** @description Nested as in the configuration; empty: not known yet. */
+    parameters: {
+        [key: string]: Json;
+    };
+    /** @description Of the sweep's metric; of a run that has not ended, so far. */
+    value: number | null;
+    created_ms: number;
+};
+/** @description A sweep, with its best run. */
+export type Sweep = {
+    /** @description What agents and filters know it by: `sweep:ID`. */
+    id: string;
+    name: string;
+    /** @enum {string} */
+    state: "pending" | "running" | "paused" | "finished" | "canceled";
+    method: string;
+    metric: string | null;
+    /** @description What is better of the metric. */
+    goal: ("minimize" | "maximize") | null;
+    configuration: {
+        [key: string]: Json;
+    };
+    /** @description The best value of the metric, of the runs that have ended. */
+    best: number | null;
+    /** @description The run that has it. */
+    best_run: string | null;
+    /** @description Agents that were heard from within five minutes. */
+    agents: number;
+    runs: number;
+    /** @description None: it goes on until somebody stops it. */
+    expected_runs: number | null;
+    created_ms: number;
+    changed_ms: number;
+    /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
+    may: string[];
+};
+/** @description The events that a team is notified of, and where. */
+export type TeamAlerts = {
+    events: ChosenEvents;
+    slack_destination: number | null;
+    slack_destinations: AlertDestination[];
+    routes: RuleRoutes;
+    /** @description Whom rules can notify. */
+    targets: RuleTarget[];
+    editable: boolean;
+};
+/** @description A team, and what the requester may do with it. */
+export type Team = {
+    /** @constant */
+    kind: "team";
+    name: string;
+    display_name: string;
+    /** @description The digest of the picture. */
+    picture: string | null;
+    description: string;
+    /** @enum {string} */
+    type: "work" | "academic";
+    company: string;
+    created_ms: number;
+    /** @description Since when it is in the trash. */
+    deleted_ms: number | null;
+    may: string[];
+};
+/** @description A secret without its value. */
+export type TeamSecret = {
+    name: string;
+    created_ms: number;
+    changed_ms: number;
+    /** @description None: no user set the value, or the user was deleted. */
+    changed_by: string | null;
+    /** @description The webhooks that use it. */
+    webhooks: string[];
+};
+/** @description The settings of a team by name, and what the requester may do with it. */
+export type TeamSettings = {
+    settings: {
+        [key: string]: TeamSetting;
+    };
+    may: string[];
+    /** @description That work now: they end if public links are switched off. */
+    public_links: number;
+};
+/** @description After how long the versions of an artifact are deleted. */
+export type TimeToLive = {
+    ttl_s: number | null;
+    /** @description Versions that are deleted because of it, now or later. */
+    expiring_versions: number;
+};
+/** @description A rule that could not decide, and the series that it would need. */
+export type Undecided = {
+    id: string;
+    needs: string[];
+    why: string;
+};
+/** @description How much of a category a team, a user or the organisation has used this month. */
+export type Use = {
+    /** @description None: the organisation. */
+    entity: string | null;
+    /** @enum {string} */
+    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
+    /** @description None: charges of what has no price. */
+    value: number | null;
+    included: number;
+    limit: number | null;
+    /** @description Of the limit; None without one. */
+    percent: number | null;
+    /** @description At the end of the month, if it goes on so. */
+    expected: number | null;
+    refuses_new_runs: boolean;
+};
+/** @description The finding that costs most, `healthy` or `unknown`. */
+export type Verdict = {
+    id: string;
+    text: string;
+};
+/** @description A version of an artifact as a node. */
+export type VersionNode = {
+    /** @description The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    version: number;
+    aliases: string[];
+    type: string;
+    bytes: number;
+    created_ms: number;
+    /** @description It was deleted: who made and used it is still known. */
+    deleted: boolean;
+    /** @description Where it is linked, as far as the requester may read it. */
+    links: VersionName[];
+};
+/** @description A saved view. */
+export type View = {
+    id: number;
+    /** @enum {string} */
+    kind: "runs" | "workspace";
+    name: string;
+    project: string;
+    entity: string | null;
+    /** @description Whose view it is; None: published for the project. */
+    owner: string | null;
+    data: {
+        [key: string]: Json;
+    };
+    revision: number;
+    changed_ms: number;
+    /** @description Why what was stored cannot be read; then there is nothing else in `data`. */
+    damaged: string | null;
+    /** @description `workspace:update` if you may change and delete it. */
+    may: string[];
+};
+/** @description Saved views. */
+export type Views = {
+    views: View[];
+    total: number;
+    /** @description Always None: a project has few views. */
+    next: string | null;
+};
+/** @description A webhook of a team. */
+export type Webhook = {
+    id: number;
+    name: string;
+    url: string;
+    /** @description The name of the secret. */
+    access_secret: string | null;
+    /** @description The name of the secret. */
+    signing_secret: string | null;
+    payload: string | null;
+    enabled: boolean;
+    created_ms: number;
+};
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
-export type $defs = Record<string, never>;
-export type operations = Record<string, never>;

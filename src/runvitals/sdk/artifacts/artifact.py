@@ -210,24 +210,35 @@ class Artifact:
         self._open_draft().add_folder(os.fspath(local_path), name)
 
     def add_reference(
-        self, uri: str, name: str | None = None, checksum: bool = False, **others: Any
+        self,
+        uri: str,
+        name: str | None = None,
+        checksum: bool | None = None,
+        max_objects: int | None = None,
+        **others: Any,
     ) -> Sequence[ArtifactEntry]:
-        """Add the address of a content that is kept elsewhere.
+        """Add the address of a content that is kept elsewhere, or of all contents below a prefix.
 
         It is not read, except `file://…`, of which the MD5 is computed. With `checksum`, its size and ETag
         are asked for now, so that `download` can fetch and check it; else the address identifies it.
 
         Args:
-            uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files.
-            name: its path in the artifact; default: the last part of the address.
+            uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files, and with `checksum`
+                a prefix as `s3://bucket/folder` or `s3://bucket` all objects below it.
+            name: its path in the artifact, or the folder of what is below a prefix; default: the last part of
+                the address, or no folder.
             checksum: for `https://`, `s3://`, `gs://` and `az://`; buckets need `runvitals[bucket]`, and
-                credentials in the environment.
+                credentials in the environment. Default: for what ends with `/`, such as `s3://bucket/folder/`.
+            max_objects: an error if a folder or prefix has more; default: 250,000, the most of an artifact.
 
         Raises:
-            ValueError: an invalid address or name, or one whose content cannot be identified.
-            OSError: the content cannot be read.
+            ValueError: an invalid address or name, one whose content cannot be identified, or too many below.
+            OSError: the content cannot be read, or there is none.
+
+        Example:
+            >>> artifact.add_reference("s3://training-data/mnist/", name="raw", max_objects=10_000)
         """
-        return self._open_draft().add_reference(str(uri), name, checksum)
+        return self._open_draft().add_reference(str(uri), name, checksum, max_objects)
 
     @contextmanager
     def new_file(

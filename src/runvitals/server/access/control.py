@@ -9,7 +9,8 @@ from typing import Final, Literal, NoReturn
 
 import anyio
 import anyio.to_thread
-from fastapi import HTTPException, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns

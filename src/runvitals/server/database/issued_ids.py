@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Table, delete, exists, func, insert, select, text
 
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import Database, StoredTable, among
 from runvitals.server.database.tables.runs import event, metric, pairing, run, schema, writer
 
 _TABLES = (run, writer, metric, schema, event)
@@ -21,11 +21,11 @@ class HighestIds:
     metric: int
 
 
-class IssuedIds:
+class IssuedIds(StoredTable):
     """Keeps the ids of a metadata store and those in a sample store consistent."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.name = database.name
         # PostgreSQL is restored from dumps and fails over to copies; the right file can be put back.
         self.may_be_older = not database.is_sqlite

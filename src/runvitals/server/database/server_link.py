@@ -20,7 +20,7 @@ from typing import Any
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import Database, StoredTable
 from runvitals.store.errors import MetadataStoreUnavailable
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -42,7 +42,7 @@ Message = Mapping[str, Any]
 log = logging.getLogger("runvitals.server")
 
 
-class ServerLink:
+class ServerLink(StoredTable):
     """The connection of a server to the others. All methods are thread-safe.
 
     Args:
@@ -60,7 +60,7 @@ class ServerLink:
     def __init__(
         self, database: Database, on_message: Callable[[Message], None], on_gap: Callable[[], None]
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._on_message = on_message
         self._on_gap = on_gap
         self._connection: Any = None  # of psycopg: SQLAlchemy knows no notifications

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.alerts import notification
 from runvitals.server.database.tables.content import outgoing_mail
@@ -161,13 +161,10 @@ def add(connection: Connection, new: Notification) -> bool:
     return connection.execute(once.returning(_row.id)).first() is not None
 
 
-class OutboxTable:
+class OutboxTable(StoredTable):
     """The table of notifications."""
 
     add = staticmethod(add)
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def is_any_due(self, now_ms: int) -> bool:
         """Return whether `due` can return anything, in a tenth of its time: it is asked every second."""
@@ -237,7 +234,10 @@ class OutboxTable:
         values = {"next_ms": next_ms, **_result(response, error)}
         self._set(due, values if tried else {**values, "tries": due.tries})
 
-    def send_again(self, team_id: int | None, notification_id: int, now_ms: int) -> StoredNotification:
+    @in_transaction
+    def send_again(
+        self, connection: Connection, team_id: int | None, notification_id: int, now_ms: int
+    ) -> StoredNotification:
         """Put a notification that has ended into the outbox again.
 
         Args:
@@ -250,24 +250,20 @@ class OutboxTable:
         mine = and_(_row.id == notification_id, *([] if team_id is None else [_row.team_id == team_id]))
         fresh = {"state": "pending", "tries": 0, "next_ms": now_ms, "give_up_ms": now_ms + GIVE_UP_MS}
         empty = {"ended_ms": None, "status": None, "answer": None, "error": None}
-
-        def work(connection: Connection) -> StoredNotification:
-            mail = outgoing_mail.c
-            statement = delete(outgoing_mail).where(
-                mail.once_key == mail_key(notification_id), mail.state != "waiting"
-            )
-            if connection.execute(select(_row.id).where(mine)).first() is not None:
-                connection.execute(statement)
-            again = update(notification).where(mine, _row.state != "pending").values(**fresh, **empty)
-            changed = connection.execute(again).rowcount
-            rows = _read(connection, mine)
-            if not rows:
-                raise NotFound("there is no such notification")
-            if not changed:
-                raise ValueError("it is still being sent")
-            return rows[0]
-
-        return self._database.write(work)
+        mail = outgoing_mail.c
+        statement = delete(outgoing_mail).where(
+            mail.once_key == mail_key(notification_id), mail.state != "waiting"
+        )
+        if connection.execute(select(_row.id).where(mine)).first() is not None:
+            connection.execute(statement)
+        again = update(notification).where(mine, _row.state != "pending").values(**fresh, **empty)
+        changed = connection.execute(again).rowcount
+        rows = _read(connection, mine)
+        if not rows:
+            raise NotFound("there is no such notification")
+        if not changed:
+            raise ValueError("it is still being sent")
+        return rows[0]
 
     def of_team(
         self, team_id: int, limit: int, before: int | None = None, automation_id: int | None = None

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import Connection, Text, and_, cast, delete, exists, func, select, update
 
 from runvitals.model.state import LOST
-from runvitals.server.database.database import Database, among, insert
+from runvitals.server.database.database import StoredTable, among, in_transaction, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.events import run_alert_event, waiting_alert
 from runvitals.server.database.tables.runs import run, writer
@@ -102,11 +102,8 @@ def add_endings(connection: Connection, ended: Iterable[tuple[int, int, str, int
     )
 
 
-class RunEventTable:
+class RunEventTable(StoredTable):
     """The table of events."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, events: Sequence[RunEvent]) -> None:
         """Write events; those that are there stay as they are."""
@@ -188,8 +185,10 @@ class RunEventTable:
             rows = connection.execute(statement.order_by(_row.id.desc()).limit(limit))
             return [_event(values._asdict()) for values in rows]
 
+    @in_transaction
     def settle(
         self,
+        connection: Connection,
         ids: Collection[int],
         state: str,
         notifications: Sequence[Notification] = (),
@@ -201,31 +200,27 @@ class RunEventTable:
         Args:
             note: added to the data of the events.
         """
-
-        def work(connection: Connection) -> None:
-            for notification in notifications:
-                add_notification(connection, notification)
-            rows = [
-                {
-                    "user_id": later.user_id,
-                    "channel": later.channel,
-                    "event_id": later.event_id,
-                    "due_ms": later.due_ms,
-                    "subject": later.subject,
-                    "body": later.body,
-                }
-                for later in waiting
-            ]
-            if rows:
-                connection.execute(insert(connection, waiting_alert).on_conflict_do_nothing(), rows)
-            mine = among(connection, _row.id, ids)
-            connection.execute(update(run_alert_event).where(mine).values(state=state))
-            if note:
-                for number, data in connection.execute(select(_row.id, _row.data).where(mine)).all():
-                    changed = json.dumps({**json.loads(data), **note})
-                    connection.execute(update(run_alert_event).where(_row.id == number).values(data=changed))
-
-        self._database.write(work)
+        for notification in notifications:
+            add_notification(connection, notification)
+        rows = [
+            {
+                "user_id": later.user_id,
+                "channel": later.channel,
+                "event_id": later.event_id,
+                "due_ms": later.due_ms,
+                "subject": later.subject,
+                "body": later.body,
+            }
+            for later in waiting
+        ]
+        if rows:
+            connection.execute(insert(connection, waiting_alert).on_conflict_do_nothing(), rows)
+        mine = among(connection, _row.id, ids)
+        connection.execute(update(run_alert_event).where(mine).values(state=state))
+        if note:
+            for number, data in connection.execute(select(_row.id, _row.data).where(mine)).all():
+                changed = json.dumps({**json.loads(data), **note})
+                connection.execute(update(run_alert_event).where(_row.id == number).values(data=changed))
 
     def due(self, now_ms: int, limit: int = 1000) -> list[WaitingAlert]:
         """Return what waited for quiet hours to end or for a digest, and is due now."""
@@ -238,22 +233,21 @@ class RunEventTable:
             rows = connection.execute(statement.order_by(waiting_alert.c.id).limit(limit))
             return [WaitingAlert(**row._asdict()) for row in rows]
 
-    def send_waiting(self, ids: Collection[int], notification: Notification | None) -> None:
+    @in_transaction
+    def send_waiting(
+        self, connection: Connection, ids: Collection[int], notification: Notification | None
+    ) -> None:
         """Put what waited into the outbox, as one notification; None: nobody wants it any more.
 
         Does nothing if another server has sent a part of it meanwhile: what is left is found again.
         """
-
-        def work(connection: Connection) -> None:
-            mine = among(connection, waiting_alert.c.id, ids)
-            locked = select(waiting_alert.c.id).where(mine).order_by(waiting_alert.c.id).with_for_update()
-            if len(connection.execute(locked).all()) < len(ids):
-                return
-            connection.execute(delete(waiting_alert).where(mine))
-            if notification is not None:
-                add_notification(connection, notification)
-
-        self._database.write(work)
+        mine = among(connection, waiting_alert.c.id, ids)
+        locked = select(waiting_alert.c.id).where(mine).order_by(waiting_alert.c.id).with_for_update()
+        if len(connection.execute(locked).all()) < len(ids):
+            return
+        connection.execute(delete(waiting_alert).where(mine))
+        if notification is not None:
+            add_notification(connection, notification)
 
     def forget(self, before_ms: int) -> int:
         """Remove events from before a time that are done with; returns how many."""

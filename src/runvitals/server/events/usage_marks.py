@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, and_, case, delete, func, or_, select
 
-from runvitals.server.database.database import Database, insert
+from runvitals.server.database.database import StoredTable, insert
 from runvitals.server.database.tables.runs import run, writer
 from runvitals.server.database.tables.usage import usage_dirty, usage_ingest_day, usage_request_day
 
@@ -88,11 +88,8 @@ def add_marks(connection: Connection, marks: UsageMarks) -> None:
         )
 
 
-class UsageMarkTable:
+class UsageMarkTable(StoredTable):
     """The days that must be computed."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, marks: UsageMarks) -> None:
         """Mark the days of samples that were stored."""

@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from runvitals.model.limits import FILE_BYTES
+from runvitals.model import small_files
+from runvitals.model.limits import FILE_BYTES, PIECE_BYTES, SMALL_FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.server.files.disk_space import DiskSpace, FileNotStored
 from runvitals.server.files.storage.stored_files import StoredFile
@@ -37,8 +38,8 @@ _UNUSED_PER_TURN = 1000
 _RESERVED_AT_ONCE = 16 << 20
 """A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
-_PUT_AT_ONCE = 4
-"""Small files of one request that a bucket is given at the same time."""
+_AT_ONCE = 4
+"""Small files of one request that a bucket is given, or asked for, at the same time."""
 
 _Content: TypeAlias = tuple[int, str]
 """Place and SHA-256."""
@@ -167,19 +168,26 @@ class ReceivedFiles:
             for sha256 in digests
         ]
 
-    def append(self, run_id: int, sha256: str, size: int, offset: int, piece: bytes) -> UploadState:
-        """Add a piece to a file. Everything that was accepted is kept if the server is killed.
-
-        Args:
-            size: of the whole file.
+    def check_upload(self, run_id: int, size: int, offset: int) -> None:
+        """Check the rest of a file before some of it arrives: a client may name another size than before.
 
         Raises:
             FileRejected: it exceeds a limit.
+            FileNotStored: the disk has no space for it.
+        """
+        self._check_limits(run_id, size, size - offset)
+
+    def append(self, run_id: int, sha256: str, size: int, offset: int, piece: Sequence[bytes]) -> UploadState:
+        """Add a piece to a file, after `check_upload`. What was added is kept if the server is killed.
+
+        Args:
+            size: of the whole file.
+            piece: in the chunks in which it arrived.
+
+        Raises:
             FileNotStored: such as on a full disk.
             WrongOffset, ContentDiffers, ValueError: see `Uploads.append`.
         """
-        # At every piece: a client may name another size than at the first.
-        self._check_limits(run_id, size, size - offset)
 
         def note(file: StoredFile) -> None:
             self._files.add(run_id, file, self._clock())
@@ -195,7 +203,7 @@ class ReceivedFiles:
             if self._files.of_run(run_id, sha256) is None:
                 raise
             return UploadState(sha256, 0, True)
-        return UploadState(sha256, offset + len(piece), complete)
+        return UploadState(sha256, offset + sum(map(len, piece)), complete)
 
     def add_small(self, run_id: int, contents: Mapping[str, memoryview]) -> None:
         """Keep small files of a run, by their SHA-256, which were checked: all of them, in one transaction.
@@ -233,7 +241,7 @@ class ReceivedFiles:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
 
-        with ThreadPoolExecutor(_PUT_AT_ONCE) as threads:
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
             list(threads.map(take, contents.items()))
 
     @contextmanager
@@ -404,6 +412,34 @@ class ReceivedFiles:
         except FileNotFoundError:
             log.error("the content of a file is lost", extra={"fields": {"sha256": file.sha256}})
             return None
+
+    def small_contents(self, files: Iterable[StoredFile]) -> dict[str, bytes]:
+        """The contents of small files, by their SHA-256, as many as fit into one request.
+
+        Left out are files in the bucket of a team, to which clients are led, and what is lost.
+        """
+        room, wanted = PIECE_BYTES, {}
+        for file in files:
+            size = small_files.HEAD_BYTES + file.bytes
+            if file.bytes <= SMALL_FILE_BYTES and size <= room and not file.place:
+                room -= 0 if file.sha256 in wanted else size
+                wanted[file.sha256] = file
+
+        def read(file: StoredFile) -> bytes | None:
+            opened = self.open_file(file)
+            if opened is None:
+                return None
+            with opened.file as content:
+                return content.read(file.bytes)
+
+        if isinstance(self._store, FolderFileStore):
+            contents = list(map(read, wanted.values()))
+        else:
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                contents = list(threads.map(read, wanted.values()))
+        return {
+            sha256: content for sha256, content in zip(wanted, contents, strict=True) if content is not None
+        }
 
     def open(self, run_id: int, sha256: str) -> OpenedContent | None:
         """A file that a run has sent; None if it has not, or if the content is lost."""

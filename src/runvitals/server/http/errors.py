@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.server.http.request_errors import HttpRejection
 
@@ -50,6 +50,21 @@ def field_name(path: Sequence[str | int]) -> str:
     for part in path:
         name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
     return name
+
+
+@contextmanager
+def answering(
+    status: int, kind: type[Exception] | tuple[type[Exception], ...] = ValueError
+) -> Iterator[None]:
+    """Answer an error of a kind, or of one of several, with a status and the text of the error.
+
+    Raises:
+        HTTPException: such an error was raised.
+    """
+    try:
+        yield
+    except kind as error:
+        raise HTTPException(status, str(error)) from None
 
 
 @contextmanager

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any
 
-from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
 from runvitals.server.http.bodies import ErrorAnswer
+from runvitals.server.http.errors import answering
 from runvitals.server.library.run_library import OpenedRun, RunView
 
 ErrorResponses = dict[int | str, dict[str, Any]]
@@ -96,10 +97,8 @@ async def list_response(request: Request, run: OpenedRun, read: Callable[[RunVie
 
 async def read_or_422(run: OpenedRun, read: Callable[[RunView], bytes], quick: bool = False) -> bytes:
     """Return the result of a reader, or raise 422 for its ValueError: an invalid parameter, or too much."""
-    try:
+    with answering(422):
         return await run.use(read, quick)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
 
 
 def problem_headers(problems: Collection[str]) -> dict[str, str]:

@@ -15,8 +15,4 @@ export class RuleList extends Listing<StoredRule> {
   override load(): Promise<void> {
     return super.load(this.path, { limit: 200 });
   }
-
-  override more(): Promise<void> {
-    return super.more(this.path, { limit: 200 });
-  }
 }

@@ -1,18 +1,16 @@
 // The way to Slack, where a channel is chosen, and back.
 
-import { reasonOf, send } from '../../base/api';
+import { send } from '../../base/api';
 import { notice } from '../../base/notice.svelte';
 import { here } from '../../base/route.svelte';
 import type { SlackInstallUrl } from '../../base/wire';
 
 /** Leave for Slack. `path`: of the API. */
 export async function chooseAtSlack(path: string): Promise<void> {
-  try {
+  await notice.attempt(async () => {
     const { url } = await send<SlackInstallUrl>('POST', path, {});
     window.location.assign(url);
-  } catch (problem) {
-    notice.fail(reasonOf(problem));
-  }
+  });
 }
 
 /** Say what came of it, once, after the way back. */

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.requests import idempotent_request
 
 KEPT_MS: Final = DAY_MS
@@ -46,11 +46,8 @@ class EarlierRequest:
     answer: bytes | None
 
 
-class IdempotentRequestTable:
+class IdempotentRequestTable(StoredTable):
     """The table of these requests. `digest`: of the credential and the key."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def begin(
         self, digest: bytes, principal: str, request: bytes, now_ms: int
@@ -88,15 +85,14 @@ class IdempotentRequestTable:
         # The change itself is durable, and with it what was written before it.
         return self._database.write(work, durable=False)
 
-    def finish(self, attempt: RequestLease, status: int, response: bytes | None) -> None:
+    @in_transaction
+    def finish(
+        self, connection: Connection, attempt: RequestLease, status: int, response: bytes | None
+    ) -> None:
         """Keep the response, unless another process has taken the request over."""
         kept = update(idempotent_request).where(*_of(attempt)).values(status=status, answer=response)
-
-        def work(connection: Connection) -> None:
-            if connection.execute(kept).rowcount and response is not None:
-                _trim_answers(connection, attempt.digest)
-
-        self._database.write(work)
+        if connection.execute(kept).rowcount and response is not None:
+            _trim_answers(connection, attempt.digest)
 
     def forget(self, attempt: RequestLease) -> None:
         """Let the next request with the key be carried out."""

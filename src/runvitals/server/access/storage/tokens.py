@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.runs import token
 from runvitals.server.database.text import checked_name
 
@@ -35,7 +35,7 @@ class AccessToken:
 _COLUMNS = [column for column in token.c if column.name != "digest"]
 
 
-class TokenTable:
+class TokenTable(StoredTable):
     """The table of tokens, including revoked ones.
 
     Example:
@@ -43,9 +43,6 @@ class TokenTable:
         >>> metadata_store.tokens.check(secret, now_ms).name
         'cluster A'
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(self, name: str, now_ms: int) -> tuple[str, AccessToken]:
         """Create a token; returns its secret and its record. The secret cannot be retrieved again.

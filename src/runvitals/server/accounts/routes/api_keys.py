@@ -12,7 +12,6 @@ from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.actions import AUTHENTICATED
 from runvitals.server.access.control import AccessControl, unauthenticated
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.key_rules import (
@@ -29,11 +28,11 @@ from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, T
 from runvitals.server.accounts.storage.keys import MAX_KEYS, KeyRow
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.store.errors import NotFound
 
 router = Router()
@@ -215,11 +214,9 @@ def _own(accounts: AccountStore, owner: Owner, public_id: str) -> KeyRow:
 
 def _rotate(access: AccessControl, public_id: str, body: Rotation, by: Actor) -> ShownKey:
     accounts = access.accounts
-    try:
+    with answering(409, NotFound):
         old = accounts.keys.by_public_id(public_id)
         secret, key = accounts.keys.rotate(old.id, by, access.clock(), round(body.overlap_h * HOUR_MS))
-    except NotFound as error:
-        raise HTTPException(409, str(error)) from None
     access.rights_changed()
     return shown_key(accounts, secret, key)
 

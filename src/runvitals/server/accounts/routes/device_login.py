@@ -12,7 +12,6 @@ from runvitals.model.account_names import display_name
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.api_keys import NewKey, create_key_of
@@ -20,9 +19,9 @@ from runvitals.server.accounts.routes.key_rules import ShownKey
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.storage.device_logins import DeviceLogin
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import checking, too_many
+from runvitals.server.http.errors import answering, checking, too_many
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.store.errors import NoLongerValid
 
 PATH: Final = "/-/device"
@@ -118,15 +117,13 @@ def fetch_key(
 ) -> FetchedKey | DeviceWaits:
     """The device's key, once: 201; 202 while the user has not answered, 410 once they cannot any more."""
     logins, now_ms = access.accounts.device_logins, access.clock()
-    try:
+    with answering(410, (NoLongerValid, LookupError)):
         login = services.of_link(requester.ip, lambda: logins.of_device(body.device_code, now_ms))
         if login.user_id is None:
             response.status_code = 202
             return DeviceWaits(state="waiting")
         user = access.accounts.users.get(login.user_id)
         logins.finish(login.id)
-    except (NoLongerValid, LookupError) as error:
-        raise HTTPException(410, str(error)) from None
     if user.state != "active":
         raise HTTPException(410, "the account is not active")
     by = requester.as_user(user.id, user.name, "session")

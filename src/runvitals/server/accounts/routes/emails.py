@@ -15,7 +15,7 @@ from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, T
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields, too_many
+from runvitals.server.http.errors import InvalidFields, answering, too_many
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -122,10 +122,8 @@ def change_email(
     if not body.primary:
         raise InvalidFields({"primary": "expected true; make another address primary instead"})
     before = accounts.emails.primary(owner.id)
-    try:
+    with answering(409):
         accounts.emails.make_primary(email, owner.actor, now_ms)
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     if before is not None and before.id != email:
         message = messages.primary_address_changed(owner.name, before.address, row.address)
         for address in (before.address, row.address):
@@ -144,10 +142,8 @@ def delete_email(
     """Remove an address. The primary one cannot be removed."""
     accounts, now_ms = access.accounts, access.clock()
     row = _own(accounts, owner, email)
-    try:
+    with answering(409):
         accounts.emails.delete(email, owner.actor, now_ms)
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     services.notices().to_user(owner.id, messages.address_deleted(owner.name, row.address))
 
 

@@ -13,7 +13,7 @@ from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.sign_in import PASSKEY, PasskeyOptions, required_party
 from runvitals.server.accounts.storage.passkeys import MAX_NAME
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -114,8 +114,6 @@ def remove_passkey(
     passkey: PasskeyId, access: TheAccess, services: TheServices, owner: SignedInOwner
 ) -> None:
     """Remove a passkey, unless it is the last way to sign in."""
-    try:
+    with answering(409):
         row = access.accounts.passkeys.remove(owner.id, passkey, owner.actor, access.clock())
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     services.notices().to_user(owner.id, messages.login_unlinked(owner.name, f"the passkey {row.name}"))

@@ -12,7 +12,7 @@ from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.second_factors import totp_purpose
 from runvitals.server.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.service_parameters import TheAccess, TheNotices, TheServices
@@ -135,12 +135,10 @@ def ask_for_passkeys(
     left = access.accounts.credentials.recovery_codes_left(owner.id)
     codes = new_recovery_codes() if body.enabled and not left else []
     digests = [recovery_digest(code) for code in codes]
-    try:
+    with answering(409):
         access.accounts.passkeys.ask_after_password(
             owner.id, body.enabled, digests, owner.actor, access.clock()
         )
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     message = messages.second_factor_added if body.enabled else messages.second_factor_removed
     notices.to_user(owner.id, message(owner.name))
     return RecoveryCodes(recovery_codes=codes)

@@ -16,7 +16,7 @@ from runvitals.model.account_names import address_key, domain_key
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.new_user import check_new_user
@@ -25,9 +25,10 @@ from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.storage.one_time_tokens import OneTimeToken
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.errors import answering
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import NameTaken, NoLongerValid, NotAllowed, NotFound
 
@@ -170,11 +171,9 @@ def verify(
         raise HTTPException(401, f"sign in as {owner.name} to confirm this address")
     if requester.user_id != owner.id:
         raise HTTPException(403, f"you are signed in as {requester.name}; sign in as {owner.name} to confirm")
-    try:
+    with answering(410, (NoLongerValid, NameTaken, NotFound)):
         accounts.one_time_tokens.use(body.token, "verify_email", now_ms)
         email = accounts.emails.verify(token.email_id, requester.actor, now_ms)
-    except (NoLongerValid, NameTaken, NotFound) as error:
-        raise HTTPException(410, str(error)) from None
     access.rights_changed()
     renew_session(request, response, access, requester.session.id)
     return VerifiedEmail(email=email.address)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import password, recovery_code, second_factor, session
 from runvitals.server.database.tables.sign_in import passkey_owner
@@ -33,11 +33,8 @@ class StoredSecondFactor:
     last_step: int | None
 
 
-class CredentialTable:
+class CredentialTable(StoredTable):
     """The tables of passwords, second factors and recovery codes."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def password(self, user_id: int) -> StoredPassword | None:
         """Return the hash of a user's password; None if none is set."""
@@ -46,8 +43,10 @@ class CredentialTable:
             row = connection.execute(select(*columns).where(password.c.user_id == user_id)).first()
         return None if row is None else StoredPassword(**row._asdict())
 
+    @in_transaction
     def set_password(
         self,
+        connection: Connection,
         user_id: int,
         hashed: str,
         by: Actor,
@@ -61,14 +60,10 @@ class CredentialTable:
         ended = [session.c.user_id == user_id, session.c.revoked_ms.is_(None)]
         if keep_session is not None:
             ended.append(session.c.id != keep_session)
-
-        def work(connection: Connection) -> None:
-            put_rows(connection, password, [row])
-            connection.execute(update(session).where(*ended).values(revoked_ms=now_ms))
-            record(connection, now_ms, by, "user.password_set", **whose(connection, user_id))
-            rights_changed(connection)
-
-        self._database.write(work)
+        put_rows(connection, password, [row])
+        connection.execute(update(session).where(*ended).values(revoked_ms=now_ms))
+        record(connection, now_ms, by, "user.password_set", **whose(connection, user_id))
+        rights_changed(connection)
 
     def rehash(self, user_id: int, old: str, new: str) -> None:
         """Replace the hash of the same password by one with today's parameters."""
@@ -93,31 +88,33 @@ class CredentialTable:
         }
         self._database.write(lambda connection: put_rows(connection, second_factor, [row]))
 
+    @in_transaction
     def confirm_second_factor(
-        self, user_id: int, step: int, recovery_digests: Iterable[bytes], by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        user_id: int,
+        step: int,
+        recovery_digests: Iterable[bytes],
+        by: Actor,
+        now_ms: int,
     ) -> None:
         """Use the second factor from now on, with these recovery codes in place of older ones."""
         rows = [{"user_id": user_id, "digest": digest} for digest in recovery_digests]
+        mine = update(second_factor).where(second_factor.c.user_id == user_id)
+        connection.execute(mine.values(confirmed_ms=now_ms, last_step=step))
+        connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
+        connection.execute(insert(recovery_code), rows)
+        record(connection, now_ms, by, "user.second_factor_set", **whose(connection, user_id))
 
-        def work(connection: Connection) -> None:
-            mine = update(second_factor).where(second_factor.c.user_id == user_id)
-            connection.execute(mine.values(confirmed_ms=now_ms, last_step=step))
-            connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
-            connection.execute(insert(recovery_code), rows)
-            record(connection, now_ms, by, "user.second_factor_set", **whose(connection, user_id))
-
-        self._database.write(work)
-
-    def replace_recovery_codes(self, user_id: int, digests: Iterable[bytes], by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def replace_recovery_codes(
+        self, connection: Connection, user_id: int, digests: Iterable[bytes], by: Actor, now_ms: int
+    ) -> None:
         """New recovery codes in place of all older ones."""
         rows = [{"user_id": user_id, "digest": digest} for digest in digests]
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
-            connection.execute(insert(recovery_code), rows)
-            record(connection, now_ms, by, "user.recovery_codes_set", **whose(connection, user_id))
-
-        self._database.write(work)
+        connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
+        connection.execute(insert(recovery_code), rows)
+        record(connection, now_ms, by, "user.recovery_codes_set", **whose(connection, user_id))
 
     def use_step(self, user_id: int, step: int) -> bool:
         """Use a time step; returns whether it is later than that of the last code used.
@@ -133,17 +130,16 @@ class CredentialTable:
         )
         return used == 1
 
-    def use_recovery_code(self, user_id: int, digest: bytes, by: Actor, now_ms: int) -> bool:
+    @in_transaction
+    def use_recovery_code(
+        self, connection: Connection, user_id: int, digest: bytes, by: Actor, now_ms: int
+    ) -> bool:
         """Use a recovery code up; False if there is no such code."""
-
-        def work(connection: Connection) -> bool:
-            mine = (recovery_code.c.user_id == user_id, recovery_code.c.digest == digest)
-            if not connection.execute(delete(recovery_code).where(*mine)).rowcount:
-                return False
-            record(connection, now_ms, by, "user.recovery_code_used", **whose(connection, user_id))
-            return True
-
-        return self._database.write(work)
+        mine = (recovery_code.c.user_id == user_id, recovery_code.c.digest == digest)
+        if not connection.execute(delete(recovery_code).where(*mine)).rowcount:
+            return False
+        record(connection, now_ms, by, "user.recovery_code_used", **whose(connection, user_id))
+        return True
 
     def recovery_codes_left(self, user_id: int) -> int:
         """Return how many recovery codes a user has left."""
@@ -151,16 +147,13 @@ class CredentialTable:
             mine = select(recovery_code.c.digest).where(recovery_code.c.user_id == user_id)
             return len(connection.execute(mine).all())
 
-    def remove_second_factor(self, user_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def remove_second_factor(self, connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
         """Remove a user's authenticator app; the recovery codes too, unless passkeys are a second factor."""
         passkeys = select(passkey_owner.c.user_id).where(
             passkey_owner.c.user_id == user_id, passkey_owner.c.after_password
         )
-
-        def work(connection: Connection) -> None:
-            if connection.execute(passkeys).first() is None:
-                connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
-            connection.execute(delete(second_factor).where(second_factor.c.user_id == user_id))
-            record(connection, now_ms, by, "user.second_factor_remove", **whose(connection, user_id))
-
-        self._database.write(work)
+        if connection.execute(passkeys).first() is None:
+            connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
+        connection.execute(delete(second_factor).where(second_factor.c.user_id == user_id))
+        record(connection, now_ms, by, "user.second_factor_remove", **whose(connection, user_id))

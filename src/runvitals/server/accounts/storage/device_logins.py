@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import device_login
 from runvitals.store.errors import NoLongerValid
 
@@ -46,11 +46,8 @@ class DeviceLogin:
 _LOGINS = select(*[device_login.c[name] for name in DeviceLogin.__dataclass_fields__])
 
 
-class DeviceLoginTable:
+class DeviceLoginTable(StoredTable):
     """The table of sign-ins that wait for a browser."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def begin(self, name: str, ip: str, now_ms: int) -> tuple[str, DeviceLogin]:
         """Begin a sign-in; returns the device's secret with it.
@@ -85,24 +82,23 @@ class DeviceLoginTable:
         with self._database.read() as connection:
             return _login(connection, *_waiting(code, now_ms))
 
-    def answer(self, code: str, user_id: int, scope: str, allow: bool, by: Actor, now_ms: int) -> DeviceLogin:
+    @in_transaction
+    def answer(
+        self, connection: Connection, code: str, user_id: int, scope: str, allow: bool, by: Actor, now_ms: int
+    ) -> DeviceLogin:
         """Confirm or deny a sign-in.
 
         Raises:
             NoLongerValid: as of `by_code`.
         """
-
-        def work(connection: Connection) -> DeviceLogin:
-            login = _login(connection, *_waiting(code, now_ms))
-            values = {"user_id": user_id, "scope": scope, "denied": not allow}
-            open_ = (device_login.c.id == login.id, *_waiting(code, now_ms))
-            if not connection.execute(update(device_login).where(*open_).values(values)).rowcount:
-                raise NoLongerValid(_ENDED)
-            about = {"device": login.name, "ip": login.ip, "allowed": allow}
-            record(connection, now_ms, by, "user.device_login", target=by.name, after=about)
-            return _login(connection, device_login.c.id == login.id)
-
-        return self._database.write(work)
+        login = _login(connection, *_waiting(code, now_ms))
+        values = {"user_id": user_id, "scope": scope, "denied": not allow}
+        open_ = (device_login.c.id == login.id, *_waiting(code, now_ms))
+        if not connection.execute(update(device_login).where(*open_).values(values)).rowcount:
+            raise NoLongerValid(_ENDED)
+        about = {"device": login.name, "ip": login.ip, "allowed": allow}
+        record(connection, now_ms, by, "user.device_login", target=by.name, after=about)
+        return _login(connection, device_login.c.id == login.id)
 
     def of_device(self, secret: str, now_ms: int) -> DeviceLogin:
         """Return the sign-in of a device.

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from runvitals.model.account_names import address_key
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import email, user_account
 from runvitals.store.errors import NameTaken, NotFound
@@ -38,11 +38,8 @@ class EmailRow:
 _EMAILS = select(*[email.c[name] for name in EmailRow.__dataclass_fields__])
 
 
-class EmailTable:
+class EmailTable(StoredTable):
     """The table of e-mail addresses. Many users may add an address; the first to verify it has it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_user(self, user_id: int) -> list[EmailRow]:
         """Return the addresses of a user, the primary one first."""
@@ -72,77 +69,65 @@ class EmailTable:
         with self._database.read() as connection:
             return _email(connection, email_id)
 
-    def add(self, user_id: int, address: str, by: Actor, now_ms: int) -> EmailRow:
+    @in_transaction
+    def add(self, connection: Connection, user_id: int, address: str, by: Actor, now_ms: int) -> EmailRow:
         """Add an unverified address. Says nothing about whether another user has it.
 
         Raises:
             ValueError: not an address, or the user has too many.
             NameTaken: the user has it already.
         """
+        added = add_address(connection, user_id, address, now_ms, verified=False, primary=False)
+        record(connection, now_ms, by, "user.email_add", **whose(connection, user_id))
+        return added
 
-        def work(connection: Connection) -> EmailRow:
-            added = add_address(connection, user_id, address, now_ms, verified=False, primary=False)
-            record(connection, now_ms, by, "user.email_add", **whose(connection, user_id))
-            return added
-
-        return self._database.write(work)
-
-    def verify(self, email_id: int, by: Actor, now_ms: int) -> EmailRow:
+    @in_transaction
+    def verify(self, connection: Connection, email_id: int, by: Actor, now_ms: int) -> EmailRow:
         """Mark an address as verified; other users lose it, and an unverified user becomes active.
 
         Raises:
             NameTaken: another user has verified it before.
             NotFound: there is no such address.
         """
+        row = _email(connection, email_id)
+        if row.verified_ms is not None:
+            return row
+        _check_unverified_elsewhere(connection, row.address_key, row.user_id)
+        others = (email.c.address_key == row.address_key, email.c.user_id != row.user_id)
+        connection.execute(delete(email).where(*others, ~email.c.is_primary))
+        connection.execute(update(email).where(email.c.id == email_id).values(verified_ms=now_ms))
+        waiting = (user_account.c.id == row.user_id, user_account.c.state == "unverified")
+        connection.execute(update(user_account).where(*waiting).values(state="active"))
+        record(connection, now_ms, by, "user.email_verify", **whose(connection, row.user_id))
+        rights_changed(connection)
+        return _email(connection, email_id)
 
-        def work(connection: Connection) -> EmailRow:
-            row = _email(connection, email_id)
-            if row.verified_ms is not None:
-                return row
-            _check_unverified_elsewhere(connection, row.address_key, row.user_id)
-            others = (email.c.address_key == row.address_key, email.c.user_id != row.user_id)
-            connection.execute(delete(email).where(*others, ~email.c.is_primary))
-            connection.execute(update(email).where(email.c.id == email_id).values(verified_ms=now_ms))
-            waiting = (user_account.c.id == row.user_id, user_account.c.state == "unverified")
-            connection.execute(update(user_account).where(*waiting).values(state="active"))
-            record(connection, now_ms, by, "user.email_verify", **whose(connection, row.user_id))
-            rights_changed(connection)
-            return _email(connection, email_id)
-
-        return self._database.write(work)
-
-    def make_primary(self, email_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def make_primary(self, connection: Connection, email_id: int, by: Actor, now_ms: int) -> None:
         """Make an address the primary one of its user.
 
         Raises:
             ValueError: the address is not verified.
         """
+        row = _email(connection, email_id)
+        if row.verified_ms is None:
+            raise ValueError("only a verified address can be the primary one")
+        connection.execute(update(email).where(email.c.user_id == row.user_id).values(is_primary=False))
+        connection.execute(update(email).where(email.c.id == email_id).values(is_primary=True))
+        record(connection, now_ms, by, "user.email_primary", **whose(connection, row.user_id))
 
-        def work(connection: Connection) -> None:
-            row = _email(connection, email_id)
-            if row.verified_ms is None:
-                raise ValueError("only a verified address can be the primary one")
-            connection.execute(update(email).where(email.c.user_id == row.user_id).values(is_primary=False))
-            connection.execute(update(email).where(email.c.id == email_id).values(is_primary=True))
-            record(connection, now_ms, by, "user.email_primary", **whose(connection, row.user_id))
-
-        self._database.write(work)
-
-    def delete(self, email_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(self, connection: Connection, email_id: int, by: Actor, now_ms: int) -> None:
         """Remove an address.
 
         Raises:
             ValueError: it is the primary address.
         """
-
-        def work(connection: Connection) -> None:
-            row = _email(connection, email_id)
-            if row.is_primary:
-                raise ValueError("the primary address cannot be deleted; make another address primary first")
-            connection.execute(delete(email).where(email.c.id == email_id))
-            record(connection, now_ms, by, "user.email_delete", **whose(connection, row.user_id))
-
-        self._database.write(work)
+        row = _email(connection, email_id)
+        if row.is_primary:
+            raise ValueError("the primary address cannot be deleted; make another address primary first")
+        connection.execute(delete(email).where(email.c.id == email_id))
+        record(connection, now_ms, by, "user.email_delete", **whose(connection, row.user_id))
 
     def purge_unverified(self, before_ms: int) -> int:
         """Remove addresses that were added before this time and never verified; returns how many."""

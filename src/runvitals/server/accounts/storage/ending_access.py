@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Row, Select, exists, func, select
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.accounts import (
     api_key,
     audit_event,
@@ -74,11 +74,8 @@ class EndingAccount:
     end_ms: int
 
 
-class EndingAccess:
+class EndingAccess(StoredTable):
     """Finds what ends within some time. Users who may not sign in, and what is in the trash, are left out."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def keys(self, from_ms: int, until_ms: int, used_since_ms: int) -> list[EndingKey]:
         """Keys that were used since a time; after a rotation, only those used since the rotation."""

@@ -14,7 +14,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_key, public_id
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, api_key_entity, service_account, user_account
 from runvitals.server.database.text import checked_name
@@ -53,7 +53,7 @@ class KeyRow:
 _KEYS = select(*[api_key.c[name] for name in KeyRow.__dataclass_fields__ if name != "entities"])
 
 
-class KeyTable:
+class KeyTable(StoredTable):
     """The table of API keys, including revoked ones.
 
     Example:
@@ -62,11 +62,10 @@ class KeyTable:
         1
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         name: str,
         by: Actor,
         now_ms: int,
@@ -97,16 +96,12 @@ class KeyTable:
             "created_ms": now_ms,
             "expires_ms": expires_ms,
         }
-
-        def work(connection: Connection) -> tuple[str, KeyRow]:
-            _check_count(connection, values, now_ms)
-            created = _insert(connection, values, limits)
-            about = {"key": created[1].public_id, "scope": scope}
-            owner = _owner(connection, created[1])
-            record(connection, now_ms, by, "key.create", entity=owner, target=name, after=about)
-            return created
-
-        return self._database.write(work)
+        _check_count(connection, values, now_ms)
+        created = _insert(connection, values, limits)
+        about = {"key": created[1].public_id, "scope": scope}
+        owner = _owner(connection, created[1])
+        record(connection, now_ms, by, "key.create", entity=owner, target=name, after=about)
+        return created
 
     def check(self, secret: str, now_ms: int) -> KeyRow | None:
         """Return the valid key with this secret; None if there is none, or it was revoked or has expired."""
@@ -169,7 +164,10 @@ class KeyTable:
                 raise NotFound(f"there is no key {shown!r}")
             return _key(connection, number)
 
-    def rotate(self, key_id: int, by: Actor, now_ms: int, overlap_ms: int = DAY_MS) -> tuple[str, KeyRow]:
+    @in_transaction
+    def rotate(
+        self, connection: Connection, key_id: int, by: Actor, now_ms: int, overlap_ms: int = DAY_MS
+    ) -> tuple[str, KeyRow]:
         """Replace a key by one with the same rights; the old one ends after the overlap, at most a week.
 
         Raises:
@@ -179,35 +177,32 @@ class KeyTable:
         """
         if not 0 <= overlap_ms <= MAX_OVERLAP_MS:
             raise ValueError(f"invalid overlap; expected 0 to {MAX_OVERLAP_MS // HOUR_MS} hours")
+        valid = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms)).with_for_update()
+        if connection.execute(valid).first() is None:
+            raise NotFound("there is no such valid key")
+        old = _key(connection, key_id)
+        values: dict[str, object] = {
+            "name": old.name,
+            "user_id": old.user_id,
+            "service_account_id": old.service_account_id,
+            "scope": old.scope,
+            "created_ms": now_ms,
+            "expires_ms": old.expires_ms,
+            "rotated_from_id": old.id,
+        }
+        if overlap_ms > 0:  # a stolen key must not make keys without end
+            _check_count(connection, values, now_ms, factor=2)
+        created = _insert(connection, values, old.entities)
+        end = now_ms + overlap_ms if old.expires_ms is None else min(old.expires_ms, now_ms + overlap_ms)
+        connection.execute(update(api_key).where(api_key.c.id == old.id).values(expires_ms=end))
+        keys = {"old": old.public_id, "new": created[1].public_id}
+        owner = _owner(connection, old)
+        record(connection, now_ms, by, "key.rotate", entity=owner, target=old.name, after=keys)
+        rights_changed(connection)
+        return created
 
-        def work(connection: Connection) -> tuple[str, KeyRow]:
-            valid = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms)).with_for_update()
-            if connection.execute(valid).first() is None:
-                raise NotFound("there is no such valid key")
-            old = _key(connection, key_id)
-            values: dict[str, object] = {
-                "name": old.name,
-                "user_id": old.user_id,
-                "service_account_id": old.service_account_id,
-                "scope": old.scope,
-                "created_ms": now_ms,
-                "expires_ms": old.expires_ms,
-                "rotated_from_id": old.id,
-            }
-            if overlap_ms > 0:  # a stolen key must not make keys without end
-                _check_count(connection, values, now_ms, factor=2)
-            created = _insert(connection, values, old.entities)
-            end = now_ms + overlap_ms if old.expires_ms is None else min(old.expires_ms, now_ms + overlap_ms)
-            connection.execute(update(api_key).where(api_key.c.id == old.id).values(expires_ms=end))
-            keys = {"old": old.public_id, "new": created[1].public_id}
-            owner = _owner(connection, old)
-            record(connection, now_ms, by, "key.rotate", entity=owner, target=old.name, after=keys)
-            rights_changed(connection)
-            return created
-
-        return self._database.write(work)
-
-    def rename(self, key_id: int, name: str, by: Actor, now_ms: int) -> KeyRow:
+    @in_transaction
+    def rename(self, connection: Connection, key_id: int, name: str, by: Actor, now_ms: int) -> KeyRow:
         """Give a key another name.
 
         Raises:
@@ -215,34 +210,27 @@ class KeyTable:
             NotFound: there is no such key.
         """
         name = checked_name("key", name.strip(), MAX_NAME)
+        before = _key(connection, key_id)
+        if before.name != name:
+            connection.execute(update(api_key).where(api_key.c.id == key_id).values(name=name))
+            old, new = {"name": before.name}, {"name": name}
+            record(connection, now_ms, by, "key.rename", target=before.public_id, before=old, after=new)
+        return _key(connection, key_id)
 
-        def work(connection: Connection) -> KeyRow:
-            before = _key(connection, key_id)
-            if before.name != name:
-                connection.execute(update(api_key).where(api_key.c.id == key_id).values(name=name))
-                old, new = {"name": before.name}, {"name": name}
-                record(connection, now_ms, by, "key.rename", target=before.public_id, before=old, after=new)
-            return _key(connection, key_id)
-
-        return self._database.write(work)
-
-    def revoke(self, key_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def revoke(self, connection: Connection, key_id: int, by: Actor, now_ms: int) -> None:
         """Revoke a key. Revoking it twice has no effect.
 
         Raises:
             NotFound: there is no such key.
         """
-
-        def work(connection: Connection) -> None:
-            key = _key(connection, key_id)
-            if key.revoked_ms is None:
-                mine = update(api_key).where(api_key.c.id == key_id)
-                connection.execute(mine.values(revoked_ms=now_ms))
-                about, owner = {"key": key.public_id}, _owner(connection, key)
-                record(connection, now_ms, by, "key.revoke", entity=owner, target=key.name, after=about)
-                rights_changed(connection)
-
-        self._database.write(work)
+        key = _key(connection, key_id)
+        if key.revoked_ms is None:
+            mine = update(api_key).where(api_key.c.id == key_id)
+            connection.execute(mine.values(revoked_ms=now_ms))
+            about, owner = {"key": key.public_id}, _owner(connection, key)
+            record(connection, now_ms, by, "key.revoke", entity=owner, target=key.name, after=about)
+            rights_changed(connection)
 
 
 def _valid(now_ms: int) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, select, update
 
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows
 from runvitals.server.database.tables.sign_in import login_failure
 
 
@@ -22,11 +22,8 @@ class LoginFailures:
 NONE = LoginFailures(0, 0)
 
 
-class LoginFailureTable:
+class LoginFailureTable(StoredTable):
     """The table of failed sign-ins. `digest`: of whom or what they are counted by."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, digest: bytes) -> LoginFailures:
         """Return the failures so far."""

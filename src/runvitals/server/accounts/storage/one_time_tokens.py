@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import one_time_token
 from runvitals.store.errors import NoLongerValid
 
@@ -35,11 +35,8 @@ _ENDED = "this link was used, or has expired"
 _TOKENS = select(*[one_time_token.c[name] for name in OneTimeToken.__dataclass_fields__])
 
 
-class OneTimeTokenTable:
+class OneTimeTokenTable(StoredTable):
     """The table of one-time links. Only digests are stored."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self, purpose: Purpose, now_ms: int, *, user_id: int | None = None, email_id: int | None = None
@@ -78,21 +75,18 @@ class OneTimeTokenTable:
             raise NoLongerValid(_ENDED)
         return OneTimeToken(**row._asdict())
 
-    def use(self, secret: str, purpose: Purpose, now_ms: int) -> OneTimeToken:
+    @in_transaction
+    def use(self, connection: Connection, secret: str, purpose: Purpose, now_ms: int) -> OneTimeToken:
         """Use a link. Two requests at the same time do not both succeed.
 
         Raises:
             NoLongerValid: it was used, has expired or never existed.
         """
         used = update(one_time_token).where(*_valid(secret, purpose, now_ms)).values(used_ms=now_ms)
-
-        def work(connection: Connection) -> OneTimeToken:
-            if not connection.execute(used).rowcount:
-                raise NoLongerValid(_ENDED)
-            row = connection.execute(_TOKENS.where(one_time_token.c.digest == digest_of(secret))).one()
-            return OneTimeToken(**row._asdict())
-
-        return self._database.write(work)
+        if not connection.execute(used).rowcount:
+            raise NoLongerValid(_ENDED)
+        row = connection.execute(_TOKENS.where(one_time_token.c.digest == digest_of(secret))).one()
+        return OneTimeToken(**row._asdict())
 
     def purge(self, before_ms: int) -> int:
         """Remove links that expired before this time; returns how many."""

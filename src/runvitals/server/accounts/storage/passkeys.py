@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.accounts import password, recovery_code, second_factor
 from runvitals.server.database.tables.sign_in import passkey, passkey_owner, used_challenge
 from runvitals.server.database.tables.sign_on import login
@@ -64,11 +64,8 @@ class CounterWentBack(ValueError):
 _PASSKEYS = select(*[passkey.c[name] for name in PasskeyRow.__dataclass_fields__])
 
 
-class PasskeyTable:
+class PasskeyTable(StoredTable):
     """The tables of passkeys."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_user(self, user_id: int) -> list[PasskeyRow]:
         """Return the passkeys of a user, the oldest first."""
@@ -102,8 +99,16 @@ class PasskeyTable:
                 return work(connection)
         return self._database.write(work)
 
+    @in_transaction
     def add(
-        self, user_id: int, new: MadePasskey, name: str, use: PasskeyUse, by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        user_id: int,
+        new: MadePasskey,
+        name: str,
+        use: PasskeyUse,
+        by: Actor,
+        now_ms: int,
     ) -> PasskeyRow:
         """Add a passkey to a user who has a handle.
 
@@ -125,25 +130,20 @@ class PasskeyTable:
             "created_ms": now_ms,
         }
         mine = passkey.c.credential_id == new.credential_id
+        _use_challenge(connection, use)
+        _lock(connection, user_id)
+        count = select(func.count()).select_from(passkey).where(passkey.c.user_id == user_id)
+        if connection.execute(count).scalar_one() >= MAX_PASSKEYS:
+            raise LimitReached(f"you have {MAX_PASSKEYS} passkeys, which is the most that are allowed")
+        try:
+            connection.execute(insert(passkey).values(values))
+        except IntegrityError:
+            raise NameTaken("this passkey is registered already") from None
+        record(connection, now_ms, by, "user.passkey_add", **whose(connection, user_id), after={"name": name})
+        return PasskeyRow(**connection.execute(_PASSKEYS.where(mine)).one()._asdict())
 
-        def work(connection: Connection) -> PasskeyRow:
-            _use_challenge(connection, use)
-            _lock(connection, user_id)
-            count = select(func.count()).select_from(passkey).where(passkey.c.user_id == user_id)
-            if connection.execute(count).scalar_one() >= MAX_PASSKEYS:
-                raise LimitReached(f"you have {MAX_PASSKEYS} passkeys, which is the most that are allowed")
-            try:
-                connection.execute(insert(passkey).values(values))
-            except IntegrityError:
-                raise NameTaken("this passkey is registered already") from None
-            record(
-                connection, now_ms, by, "user.passkey_add", **whose(connection, user_id), after={"name": name}
-            )
-            return PasskeyRow(**connection.execute(_PASSKEYS.where(mine)).one()._asdict())
-
-        return self._database.write(work)
-
-    def use(self, passkey_id: int, use: PasskeyUse, now_ms: int) -> None:
+    @in_transaction
+    def use(self, connection: Connection, passkey_id: int, use: PasskeyUse, now_ms: int) -> None:
         """Note that a passkey was used for a challenge. Of two equal responses, one counts.
 
         Raises:
@@ -154,18 +154,17 @@ class PasskeyTable:
         counted = count < use.sign_count if use.sign_count else count == 0
         mine = update(passkey).where(passkey.c.id == passkey_id)
         values = {"sign_count": use.sign_count, "last_used_ms": now_ms}
+        _use_challenge(connection, use)
+        if connection.execute(mine.where(counted).values(values)).rowcount:
+            return
+        if connection.execute(select(passkey.c.id).where(passkey.c.id == passkey_id)).first() is None:
+            raise NoLongerValid("this passkey was removed")
+        raise CounterWentBack("the counter of this passkey went back: there may be a copy of it")
 
-        def work(connection: Connection) -> None:
-            _use_challenge(connection, use)
-            if connection.execute(mine.where(counted).values(values)).rowcount:
-                return
-            if connection.execute(select(passkey.c.id).where(passkey.c.id == passkey_id)).first() is None:
-                raise NoLongerValid("this passkey was removed")
-            raise CounterWentBack("the counter of this passkey went back: there may be a copy of it")
-
-        self._database.write(work)
-
-    def rename(self, user_id: int, passkey_id: int, name: str, by: Actor, now_ms: int) -> PasskeyRow:
+    @in_transaction
+    def rename(
+        self, connection: Connection, user_id: int, passkey_id: int, name: str, by: Actor, now_ms: int
+    ) -> PasskeyRow:
         """Rename a passkey.
 
         Raises:
@@ -174,53 +173,48 @@ class PasskeyTable:
         """
         name = checked_name("passkey", name.strip(), MAX_NAME)
         mine = (passkey.c.id == passkey_id, passkey.c.user_id == user_id)
+        before = _own_passkey(connection, user_id, passkey_id)
+        connection.execute(update(passkey).where(*mine).values(name=name))
+        record(
+            connection,
+            now_ms,
+            by,
+            "user.passkey_rename",
+            **whose(connection, user_id),
+            before={"name": before.name},
+            after={"name": name},
+        )
+        return _own_passkey(connection, user_id, passkey_id)
 
-        def work(connection: Connection) -> PasskeyRow:
-            before = _own_passkey(connection, user_id, passkey_id)
-            connection.execute(update(passkey).where(*mine).values(name=name))
-            record(
-                connection,
-                now_ms,
-                by,
-                "user.passkey_rename",
-                **whose(connection, user_id),
-                before={"name": before.name},
-                after={"name": name},
-            )
-            return _own_passkey(connection, user_id, passkey_id)
-
-        return self._database.write(work)
-
-    def remove(self, user_id: int, passkey_id: int, by: Actor, now_ms: int) -> PasskeyRow:
+    @in_transaction
+    def remove(
+        self, connection: Connection, user_id: int, passkey_id: int, by: Actor, now_ms: int
+    ) -> PasskeyRow:
         """Remove a passkey; returns it. With the last one, none is asked for after the password any more.
 
         Raises:
             NotFound: the user has no such passkey.
             ValueError: it is the last way to sign in.
         """
-
-        def work(connection: Connection) -> PasskeyRow:
-            _lock(connection, user_id)
-            row = _own_passkey(connection, user_id, passkey_id)
-            others = select(passkey.c.id).where(passkey.c.user_id == user_id, passkey.c.id != passkey_id)
-            is_last = connection.execute(others).first() is None
-            ways = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, login))
-            if is_last and not any(connection.execute(way).first() for way in ways):
-                raise ValueError("this is the last way to sign in; set a password or link a login first")
-            connection.execute(delete(passkey).where(passkey.c.id == passkey_id))
-            if is_last:
-                _set_after_password(connection, user_id, False)
-            record(
-                connection,
-                now_ms,
-                by,
-                "user.passkey_remove",
-                **whose(connection, user_id),
-                before={"name": row.name},
-            )
-            return row
-
-        return self._database.write(work)
+        _lock(connection, user_id)
+        row = _own_passkey(connection, user_id, passkey_id)
+        others = select(passkey.c.id).where(passkey.c.user_id == user_id, passkey.c.id != passkey_id)
+        is_last = connection.execute(others).first() is None
+        ways = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, login))
+        if is_last and not any(connection.execute(way).first() for way in ways):
+            raise ValueError("this is the last way to sign in; set a password or link a login first")
+        connection.execute(delete(passkey).where(passkey.c.id == passkey_id))
+        if is_last:
+            _set_after_password(connection, user_id, False)
+        record(
+            connection,
+            now_ms,
+            by,
+            "user.passkey_remove",
+            **whose(connection, user_id),
+            before={"name": row.name},
+        )
+        return row
 
     def asked_after_password(self, user_id: int) -> bool:
         """Return whether a passkey is asked for after the password."""
@@ -228,8 +222,15 @@ class PasskeyTable:
         with self._database.read() as connection:
             return bool(connection.execute(mine).scalar())
 
+    @in_transaction
     def ask_after_password(
-        self, user_id: int, enabled: bool, recovery_digests: Sequence[bytes], by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        user_id: int,
+        enabled: bool,
+        recovery_digests: Sequence[bytes],
+        by: Actor,
+        now_ms: int,
     ) -> None:
         """Ask for a passkey after the password from now on, or no more.
 
@@ -240,20 +241,16 @@ class PasskeyTable:
             ValueError: the user has no passkey.
         """
         codes = [{"user_id": user_id, "digest": digest} for digest in recovery_digests]
-
-        def work(connection: Connection) -> None:
-            _lock(connection, user_id)
-            mine = select(passkey.c.id).where(passkey.c.user_id == user_id)
-            if enabled and connection.execute(mine).first() is None:
-                raise ValueError("there is no passkey; add one first")
-            _set_after_password(connection, user_id, enabled)
-            if codes:
-                connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
-                connection.execute(insert(recovery_code), codes)
-            action = "user.passkey_ask" if enabled else "user.passkey_ask_no_more"
-            record(connection, now_ms, by, action, **whose(connection, user_id))
-
-        self._database.write(work)
+        _lock(connection, user_id)
+        mine = select(passkey.c.id).where(passkey.c.user_id == user_id)
+        if enabled and connection.execute(mine).first() is None:
+            raise ValueError("there is no passkey; add one first")
+        _set_after_password(connection, user_id, enabled)
+        if codes:
+            connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
+            connection.execute(insert(recovery_code), codes)
+        action = "user.passkey_ask" if enabled else "user.passkey_ask_no_more"
+        record(connection, now_ms, by, action, **whose(connection, user_id))
 
     def purge(self, now_ms: int) -> int:
         """Remove challenges that have expired; returns how many."""

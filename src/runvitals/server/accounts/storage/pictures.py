@@ -13,7 +13,7 @@ from typing import Final, Literal
 from sqlalchemy import Connection, delete, exists, select
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, among, put_rows
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction, put_rows
 from runvitals.server.database.tables.accounts import entity, organisation_setting, user_account
 from runvitals.server.database.tables.content import entity_picture, picture
 
@@ -21,11 +21,8 @@ ORGANISATION_PICTURE: Final = "picture"
 """The setting with the digest of the organisation's picture."""
 
 
-class PictureTable:
+class PictureTable(StoredTable):
     """The tables of pictures. Users and teams are named by their entity ids."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def put(self, entity_id: int, large: bytes, small: bytes, by: Actor, now_ms: int) -> str:
         """Give a user or team a picture, as WebP of 512 and of 64 pixels; returns its digest."""
@@ -41,16 +38,13 @@ class PictureTable:
         self._database.write(work)
         return digest
 
-    def remove(self, entity_id: int, by: Actor, now_ms: int) -> bool:
+    @in_transaction
+    def remove(self, connection: Connection, entity_id: int, by: Actor, now_ms: int) -> bool:
         """Remove the picture of a user or team; False if there was none."""
-
-        def work(connection: Connection) -> bool:
-            removed = remove_picture(connection, entity_id)
-            if removed:
-                _record(connection, entity_id, by, now_ms, None)
-            return removed
-
-        return self._database.write(work)
+        removed = remove_picture(connection, entity_id)
+        if removed:
+            _record(connection, entity_id, by, now_ms, None)
+        return removed
 
     def put_of_organisation(self, large: bytes, small: bytes, by: Actor, now_ms: int) -> str:
         """Give the organisation a picture, as WebP of 512 and of 64 pixels; returns its digest."""
@@ -63,14 +57,11 @@ class PictureTable:
         self._database.write(work)
         return digest
 
-    def remove_of_organisation(self, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def remove_of_organisation(self, connection: Connection, by: Actor, now_ms: int) -> None:
         """Remove the picture of the organisation. It has no effect if there is none."""
-
-        def work(connection: Connection) -> None:
-            if _of_organisation(connection) is not None:
-                _change_of_organisation(connection, None, by, now_ms)
-
-        self._database.write(work)
+        if _of_organisation(connection) is not None:
+            _change_of_organisation(connection, None, by, now_ms)
 
     def of_organisation(self) -> str | None:
         """Return the digest of the organisation's picture; None if it has none."""

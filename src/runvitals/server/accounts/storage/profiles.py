@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select, update
 
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import user_account
 from runvitals.store.errors import NotFound
@@ -33,36 +33,32 @@ class ProfileRow:
     fields: Mapping[str, Any]
 
 
-class ProfileTable:
+class ProfileTable(StoredTable):
     """The profiles of users. Names and values are checked by the caller."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, user_id: int) -> ProfileRow:
         """Return a user's profile, or raise NotFound."""
         with self._database.read() as connection:
             return _profile(connection, user_id)
 
-    def put(self, user_id: int, changes: Mapping[str, Any], by: Actor, now_ms: int) -> ProfileRow:
+    @in_transaction
+    def put(
+        self, connection: Connection, user_id: int, changes: Mapping[str, Any], by: Actor, now_ms: int
+    ) -> ProfileRow:
         """Change `display_name`, `default_entity_id` or other fields. The audit log gets their names only."""
         columns = {name: value for name, value in changes.items() if name in _COLUMNS}
         others = {name: value for name, value in changes.items() if name not in _COLUMNS}
         mine = user_account.c.id == user_id
-
-        def work(connection: Connection) -> ProfileRow:
-            connection.execute(select(user_account.c.id).where(mine).with_for_update())
-            before = _profile(connection, user_id)
-            fields = json.dumps({**before.fields, **others})
-            connection.execute(update(user_account).where(mine).values(**columns, profile=fields))
-            if "default_entity_id" in columns:
-                rights_changed(connection)
-            about = {"fields": sorted(changes)}
-            owner = name_of(connection, before.entity_id)
-            record(connection, now_ms, by, "user.update", entity=owner, after=about)
-            return _profile(connection, user_id)
-
-        return self._database.write(work)
+        connection.execute(select(user_account.c.id).where(mine).with_for_update())
+        before = _profile(connection, user_id)
+        fields = json.dumps({**before.fields, **others})
+        connection.execute(update(user_account).where(mine).values(**columns, profile=fields))
+        if "default_entity_id" in columns:
+            rights_changed(connection)
+        about = {"fields": sorted(changes)}
+        owner = name_of(connection, before.entity_id)
+        record(connection, now_ms, by, "user.update", entity=owner, after=about)
+        return _profile(connection, user_id)
 
 
 def _profile(connection: Connection, user_id: int) -> ProfileRow:

@@ -10,7 +10,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import password, session
 from runvitals.store.errors import NotFound
@@ -65,11 +65,8 @@ _SESSIONS = select(
 )
 
 
-class SessionTable:
+class SessionTable(StoredTable):
     """The table of sessions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,
@@ -148,8 +145,10 @@ class SessionTable:
             rows = connection.execute(statement.order_by(session.c.id.desc()))
             return [SessionRow(**row._asdict()) for row in rows]
 
+    @in_transaction
     def end(
         self,
+        connection: Connection,
         user_id: int,
         by: Actor,
         now_ms: int,
@@ -164,15 +163,11 @@ class SessionTable:
             conditions.append(session.c.id == only)
         if keep is not None:
             conditions.append(session.c.id != keep)
-
-        def work(connection: Connection) -> int:
-            ended = connection.execute(update(session).where(*conditions).values(revoked_ms=now_ms)).rowcount
-            if ended:
-                record(connection, now_ms, by, action, **whose(connection, user_id), after={"ended": ended})
-                rights_changed(connection)
-            return ended
-
-        return self._database.write(work)
+        ended = connection.execute(update(session).where(*conditions).values(revoked_ms=now_ms)).rowcount
+        if ended:
+            record(connection, now_ms, by, action, **whose(connection, user_id), after={"ended": ended})
+            rights_changed(connection)
+        return ended
 
     def purge(self, before_ms: int) -> int:
         """Remove sessions that ended before this time; returns how many."""

@@ -20,7 +20,7 @@ from runvitals.server.accounts.storage.emails import add_address
 from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.user_deletion import remove_user, team_ids
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import Database, StoredTable, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables import accounts as tables
 from runvitals.server.database.tables.accounts import entity, invitation, membership, user_account
@@ -66,14 +66,17 @@ class ListedUser:
     password: bool
 
 
-class UserTable:
+class UserTable(StoredTable):
     """The table of users."""
 
     def __init__(self, database: Database, settings: SettingTable) -> None:
-        self._database, self._settings = database, settings
+        super().__init__(database)
+        self._settings = settings
 
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         name: str,
         by: Actor,
         now_ms: int,
@@ -97,33 +100,29 @@ class UserTable:
             NameTaken: the name is taken, or another user has verified the address.
         """
         shown = checked_display_name(display_name or name)
-
-        def work(connection: Connection) -> UserRow:
-            owner = claim_name(connection, "user", name, now_ms)
-            first = org_role == "admin" and not lock_administrators(connection)
-            values = {
-                "entity_id": owner[0],
-                "display_name": shown,
-                "profile": "{}",
-                "state": "active" if verified or address is None else "unverified",
-                "org_role": org_role,
-                "access": access,
-                "billing_role": "admin" if first else "none",
-                "created_ms": now_ms,
-                "created_via": via,
-            }
-            connection.execute(insert(user_account).values(values))
-            user = _user(connection, user_account.c.entity_id == owner[0])
-            if address is not None:
-                add_address(connection, user.id, address, now_ms, verified=verified, primary=True)
-            if hashed_password is not None:
-                row = {"user_id": user.id, "hash": hashed_password, "set_ms": now_ms, "must_change": False}
-                connection.execute(insert(tables.password).values(row))
-            record(connection, now_ms, by, "user.create", entity=owner, after={"org_role": org_role})
-            rights_changed(connection)
-            return user
-
-        return self._database.write(work)
+        owner = claim_name(connection, "user", name, now_ms)
+        first = org_role == "admin" and not lock_administrators(connection)
+        values = {
+            "entity_id": owner[0],
+            "display_name": shown,
+            "profile": "{}",
+            "state": "active" if verified or address is None else "unverified",
+            "org_role": org_role,
+            "access": access,
+            "billing_role": "admin" if first else "none",
+            "created_ms": now_ms,
+            "created_via": via,
+        }
+        connection.execute(insert(user_account).values(values))
+        user = _user(connection, user_account.c.entity_id == owner[0])
+        if address is not None:
+            add_address(connection, user.id, address, now_ms, verified=verified, primary=True)
+        if hashed_password is not None:
+            row = {"user_id": user.id, "hash": hashed_password, "set_ms": now_ms, "must_change": False}
+            connection.execute(insert(tables.password).values(row))
+        record(connection, now_ms, by, "user.create", entity=owner, after={"org_role": org_role})
+        rights_changed(connection)
+        return user
 
     def get(self, user_id: int) -> UserRow:
         """Return a user by id, or raise NotFound."""
@@ -136,6 +135,12 @@ class UserTable:
             mine = among(connection, user_account.c.entity_id, entity_ids)
             living = _USERS.where(mine, user_account.c.deleted_ms.is_(None)).order_by(entity.c.name)
             return [UserRow(**row._asdict()) for row in connection.execute(living)]
+
+    def active_among(self, names: Collection[str]) -> dict[str, int]:
+        """Return the ids of those with these names who are active, by name; at most a few dozen."""
+        with self._database.read() as connection:
+            found = connection.execute(_USERS.where(entity.c.name.in_(names)))
+            return {row.name: row.id for row in found if row.state == "active"}
 
     def by_name(self, name: str) -> UserRow:
         """Return a user by name, or raise NotFound."""
@@ -223,8 +228,17 @@ class UserTable:
         with self._database.read() as connection:
             return list(connection.execute(names).scalars())
 
+    @in_transaction
     def update(
-        self, user_id: int, by: Actor, now_ms: int, *, group_of: str | None = None, **changes: str
+        self,
+        connection: Connection,
+        /,
+        user_id: int,
+        by: Actor,
+        now_ms: int,
+        *,
+        group_of: str | None = None,
+        **changes: str,
     ) -> UserRow:
         """Change state, org_role, access, billing_role or display_name.
 
@@ -240,33 +254,29 @@ class UserTable:
             NotFound: there is no such user.
         """
         _check_changes(changes)
-
-        def work(connection: Connection) -> UserRow:
-            lock_administrators(connection)  # locked before the user, always in the same order
-            before = _user(connection, user_account.c.id == user_id, lock=True)
-            org_role = changes.get("org_role", before.org_role)
-            if changes.get("billing_role") == "admin" and org_role != "admin":
-                needed = "as billing administrators have to be"
-                raise NotAnAdministrator(f"{before.name} is no administrator of the organisation, {needed}")
-            changed = {name: value for name, value in changes.items() if getattr(before, name) != value}
-            if changed.get("org_role") == "member" and before.billing_role == "admin":
-                changed["billing_role"] = "none"
-            if not changed:
-                return before
-            connection.execute(update(user_account).where(user_account.c.id == user_id).values(changed))
-            if "org_role" in changed:
-                note_group_administrator(connection, user_id, group_of)
-            if changed.keys() & {"state", "org_role", "billing_role"}:
-                _check_administrators(connection, before)
-            if changed.get("state") == "suspended":
-                _end_sessions(connection, user_id, now_ms)
-            if changed.get("state") == "suspended" or changed.get("org_role") == "member":
-                revoke_invitations(connection, now_ms, invitation.c.invited_by == user_id)
-            _record_changes(connection, before, changed, by, now_ms)
-            rights_changed(connection)
-            return _user(connection, user_account.c.id == user_id)
-
-        return self._database.write(work)
+        lock_administrators(connection)  # locked before the user, always in the same order
+        before = _user(connection, user_account.c.id == user_id, lock=True)
+        org_role = changes.get("org_role", before.org_role)
+        if changes.get("billing_role") == "admin" and org_role != "admin":
+            needed = "as billing administrators have to be"
+            raise NotAnAdministrator(f"{before.name} is no administrator of the organisation, {needed}")
+        changed = {name: value for name, value in changes.items() if getattr(before, name) != value}
+        if changed.get("org_role") == "member" and before.billing_role == "admin":
+            changed["billing_role"] = "none"
+        if not changed:
+            return before
+        connection.execute(update(user_account).where(user_account.c.id == user_id).values(changed))
+        if "org_role" in changed:
+            note_group_administrator(connection, user_id, group_of)
+        if changed.keys() & {"state", "org_role", "billing_role"}:
+            _check_administrators(connection, before)
+        if changed.get("state") == "suspended":
+            _end_sessions(connection, user_id, now_ms)
+        if changed.get("state") == "suspended" or changed.get("org_role") == "member":
+            revoke_invitations(connection, now_ms, invitation.c.invited_by == user_id)
+        _record_changes(connection, before, changed, by, now_ms)
+        rights_changed(connection)
+        return _user(connection, user_account.c.id == user_id)
 
     def note_seen(self, user_id: int, now_ms: int) -> None:
         """Note the day on which a user was active."""
@@ -278,34 +288,30 @@ class UserTable:
             lambda connection: connection.execute(later.values(last_seen_ms=day)), durable=False
         )
 
-    def request_deletion(self, user_id: int, by: Actor, now_ms: int, after_ms: int) -> None:
+    @in_transaction
+    def request_deletion(
+        self, connection: Connection, user_id: int, by: Actor, now_ms: int, after_ms: int
+    ) -> None:
         """Ask for the deletion of an account, to be carried out after a waiting period.
 
         Raises:
             LastAdministrator: the user is the last administrator of the organisation or of a team.
         """
+        lock_administrators(connection)
+        user = _user(connection, user_account.c.id == user_id, lock=True)
+        _check_deletion(connection, user)
+        values = {"delete_after_ms": now_ms + after_ms}
+        connection.execute(update(user_account).where(user_account.c.id == user_id).values(values))
+        record(connection, now_ms, by, "user.deletion_request", entity=(user.entity_id, user.name))
 
-        def work(connection: Connection) -> None:
-            lock_administrators(connection)
-            user = _user(connection, user_account.c.id == user_id, lock=True)
-            _check_deletion(connection, user)
-            values = {"delete_after_ms": now_ms + after_ms}
-            connection.execute(update(user_account).where(user_account.c.id == user_id).values(values))
-            record(connection, now_ms, by, "user.deletion_request", entity=(user.entity_id, user.name))
-
-        self._database.write(work)
-
-    def cancel_deletion(self, user_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def cancel_deletion(self, connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
         """Keep an account whose deletion was requested."""
-
-        def work(connection: Connection) -> None:
-            user = _user(connection, user_account.c.id == user_id, lock=True)
-            connection.execute(
-                update(user_account).where(user_account.c.id == user_id).values(delete_after_ms=None)
-            )
-            record(connection, now_ms, by, "user.deletion_cancel", entity=(user.entity_id, user.name))
-
-        self._database.write(work)
+        user = _user(connection, user_account.c.id == user_id, lock=True)
+        connection.execute(
+            update(user_account).where(user_account.c.id == user_id).values(delete_after_ms=None)
+        )
+        record(connection, now_ms, by, "user.deletion_cancel", entity=(user.entity_id, user.name))
 
     def delete(self, user_id: int, by: Actor, now_ms: int, *, leave_teams: bool = False) -> None:
         """Delete an account now. Its runs, its name and its entries in the audit log stay.

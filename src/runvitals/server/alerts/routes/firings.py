@@ -7,23 +7,23 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import HTTPException, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.routes.choices import Level
 from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.alerts.storage.firings import Firing
 from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.routes.project_parameters import TheEntity
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.store.errors import NotFound
 
 Id = Annotated[int, Path(ge=1, le=2**53)]
@@ -127,10 +127,8 @@ def send_firing_again(
     [sent] = _notifications_of(access, [row])
     if notification not in {row_sent.id for row_sent in sent}:
         raise NotFound("there is no such notification")
-    try:
+    with answering(409):
         again = alerts.outbox.send_again(None, notification, access.clock())
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     return _show(again, _receiver_names(access.metadata_store, [again]), True)
 
 

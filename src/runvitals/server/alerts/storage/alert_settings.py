@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table, and_, delete, func, or_, select
 
 from runvitals.server.alerts.storage.checks import locked_team
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among, insert
+from runvitals.server.database.database import StoredTable, among, in_transaction, insert
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.events import alert_exception, team_alerts, user_alerts
 from runvitals.server.database.tables.runs import project, run
@@ -48,11 +48,8 @@ class AlertSubject:
     id: int
 
 
-class AlertSettingTable:
+class AlertSettingTable(StoredTable):
     """The tables of settings."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_users(self, user_ids: Collection[int]) -> dict[int, dict[str, Any]]:
         """Return the choices of users; those who chose nothing are left out."""
@@ -74,23 +71,22 @@ class AlertSettingTable:
             data = connection.execute(mine).scalar()
         return {} if data is None else json.loads(data)
 
-    def put_team(self, team_id: int, data: Mapping[str, Any], by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def put_team(
+        self, connection: Connection, team_id: int, data: Mapping[str, Any], by: Actor, now_ms: int
+    ) -> None:
         """Replace the choices of a team.
 
         Raises:
             NotFound: the team was deleted meanwhile.
         """
-
-        def work(connection: Connection) -> None:
-            team = locked_team(connection, team_id)
-            before = connection.execute(
-                select(team_alerts.c.data).where(team_alerts.c.team_id == team_id)
-            ).scalar()
-            _put(connection, team_alerts, "team_id", team_id, data, now_ms)
-            old = json.loads(before or "{}")
-            record(connection, now_ms, by, "team.alerts", entity=team, before=old, after=dict(data))
-
-        self._database.write(work)
+        team = locked_team(connection, team_id)
+        before = connection.execute(
+            select(team_alerts.c.data).where(team_alerts.c.team_id == team_id)
+        ).scalar()
+        _put(connection, team_alerts, "team_id", team_id, data, now_ms)
+        old = json.loads(before or "{}")
+        record(connection, now_ms, by, "team.alerts", entity=team, before=old, after=dict(data))
 
     def modes(self, user_ids: Collection[int], targets: Mapping[Scope, int]) -> dict[int, dict[Scope, str]]:
         """Return what users chose for the given run, its project and its team: the mode by user and scope."""
@@ -133,7 +129,10 @@ class AlertSettingTable:
                     exceptions.append(AlertException("run", run_id, mode, "/".join(filter(None, names[3:]))))
         return sorted(exceptions, key=lambda exception: (exception.scope, exception.name))
 
-    def except_from(self, user_id: int, target: AlertSubject, mode: Mode | None) -> None:
+    @in_transaction
+    def except_from(
+        self, connection: Connection, user_id: int, target: AlertSubject, mode: Mode | None
+    ) -> None:
         """Set what a user wants to be notified of one team, project or run; None: what the settings say.
 
         Raises:
@@ -141,20 +140,14 @@ class AlertSettingTable:
         """
         table = alert_exception.c
         mine = and_(table.user_id == user_id, _column(target.scope) == target.id)
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(alert_exception).where(mine))
-            if mode is None:
-                return
-            counted = select(func.count()).select_from(alert_exception).where(table.user_id == user_id)
-            if connection.execute(counted).scalar_one() >= MAX_EXCEPTIONS:
-                raise LimitReached(
-                    f"you have {MAX_EXCEPTIONS} exceptions, which is the most that are allowed"
-                )
-            values = {"user_id": user_id, f"{target.scope}_id": target.id, "mode": mode}
-            connection.execute(insert(connection, alert_exception).values(values))
-
-        self._database.write(work)
+        connection.execute(delete(alert_exception).where(mine))
+        if mode is None:
+            return
+        counted = select(func.count()).select_from(alert_exception).where(table.user_id == user_id)
+        if connection.execute(counted).scalar_one() >= MAX_EXCEPTIONS:
+            raise LimitReached(f"you have {MAX_EXCEPTIONS} exceptions, which is the most that are allowed")
+        values = {"user_id": user_id, f"{target.scope}_id": target.id, "mode": mode}
+        connection.execute(insert(connection, alert_exception).values(values))
 
 
 def _column(scope: Scope) -> Any:

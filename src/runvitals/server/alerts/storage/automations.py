@@ -9,11 +9,13 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.model.durations import HOUR_MS
+from runvitals.model.registry_names import registry_name
 from runvitals.model.state import LOST
 from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, record
-from runvitals.server.database.database import Database, among, put_rows
+from runvitals.server.database.database import StoredTable, among, in_transaction, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.alerts import automation, automation_firing, raised_event
@@ -34,6 +36,8 @@ class AutomationRow:
     """An automation.
 
     Attributes:
+        registry_id: the project id of the only registry of the organisation that it is about.
+        registry: its name.
         definition: event, filter, actions and cool-down, as JSON.
         created_by: the user name of its creator, with whose rights it changes runs; None: deleted.
         problem: why the server switched it off.
@@ -41,6 +45,8 @@ class AutomationRow:
 
     id: int
     team_id: int
+    registry_id: int | None
+    registry: str | None
     name: str
     enabled: bool
     definition: Mapping[str, Any]
@@ -59,7 +65,8 @@ class RaisedEvent:
         key: the same for the same event.
         automation_id: the only automation that it is for; None: all for its kind.
         team: the name of the team.
-        run: the run id; run_number is its id here.
+        run: the run id; run_number is its id here, run_project_id its project.
+        project_id: where it happened: the project of the run, or of the artifact.
         tags: of the run.
         data: what belongs to this kind of event.
     """
@@ -79,6 +86,7 @@ class RaisedEvent:
     author: str
     tags: tuple[str, ...]
     data: Mapping[str, Any]
+    run_project_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,47 +100,69 @@ class Reaction:
 
 React = Callable[[AutomationRow, RaisedEvent], Reaction | None]
 
-_creator = entity.alias("creator")
+_creator, _registry = entity.alias("creator"), project.alias("registry")
 _AUTOMATIONS = (
-    select(automation, _creator.c.name.label("creator"))
+    select(automation, _creator.c.name.label("creator"), _registry.c.name.label("registry"))
+    .outerjoin(_registry, _registry.c.id == automation.c.registry_id)
     .outerjoin(user_account, user_account.c.id == automation.c.created_by)
     .outerjoin(_creator, _creator.c.id == user_account.c.entity_id)
 )
 
 
-class AutomationTable:
+class AutomationTable(StoredTable):
     """The table of automations."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def of_team(self, team_id: int, registry_id: int | None = None) -> list[AutomationRow]:
+        """Return the automations of a team or the organisation, in the order in which they were created.
 
-    def of_team(self, team_id: int) -> list[AutomationRow]:
-        """Return all automations of a team, in the order in which they were created."""
+        Args:
+            registry_id: only those about this registry; None: all.
+        """
+        mine = [automation.c.team_id == team_id]
+        if registry_id is not None:
+            mine.append(automation.c.registry_id == registry_id)
         with self._database.read() as connection:
-            return _read(connection, automation.c.team_id == team_id)
+            return _read(connection, *mine)
 
     def of_kinds(self, kinds: Sequence[str]) -> list[AutomationRow]:
         """Return the automations of all teams for some kinds of events, that are switched on."""
         with self._database.read() as connection:
             return _read(connection, automation.c.event.in_(kinds), automation.c.enabled)
 
-    def get(self, team_id: int, automation_id: int) -> AutomationRow:
-        """Return an automation of a team, or raise NotFound."""
+    def get(self, team_id: int, automation_id: int, registry_id: int | None = None) -> AutomationRow:
+        """Return an automation of a team or the organisation; with a registry, one that is about it.
+
+        Raises:
+            NotFound: there is none.
+        """
         with self._database.read() as connection:
-            return _automation(connection, team_id, automation_id)
+            row = _automation(connection, team_id, automation_id)
+        if registry_id is not None and row.registry_id != registry_id:
+            raise NotFound("the registry has no such automation")
+        return row
 
     def find(self, automation_id: int) -> AutomationRow | None:
         """Return an automation of any team; None if there is none."""
         with self._database.read() as connection:
             return next(iter(_read(connection, automation.c.id == automation_id)), None)
 
+    @in_transaction
     def create(
-        self, team_id: int, name: str, enabled: bool, definition: Mapping[str, Any], by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        team_id: int,
+        name: str,
+        enabled: bool,
+        definition: Mapping[str, Any],
+        by: Actor,
+        now_ms: int,
+        registry_id: int | None = None,
     ) -> AutomationRow:
         """Add an automation, and return it.
 
         Args:
             definition: a valid one.
+            registry_id: the only registry of the organisation that it is about.
 
         Raises:
             ValueError: an invalid name.
@@ -141,22 +171,27 @@ class AutomationTable:
         """
         name = _checked_name(name)
         values = {**_columns(definition), "team_id": team_id, "name": name, "enabled": enabled}
+        values["registry_id"] = registry_id
         values |= {"created_by": by.user_id, "created_ms": now_ms, "changed_ms": now_ms}
+        team = locked_team(connection, team_id)
+        same = automation.c.registry_id.is_not_distinct_from(registry_id)
+        check_free(connection, automation.c.name, team_id, name, "automation", same)
+        check_count(connection, automation, team_id, MAX_AUTOMATIONS, "automations")
+        added = insert(automation).values(values).returning(automation.c.id)
+        number = connection.execute(added).scalar_one()
+        after = {"event": values["event"], "enabled": enabled}
+        record(connection, now_ms, by, "automation.create", entity=team, target=name, after=after)
+        return _automation(connection, team_id, number)
 
-        def work(connection: Connection) -> AutomationRow:
-            team = locked_team(connection, team_id)
-            check_free(connection, automation.c.name, team_id, name, "automation")
-            check_count(connection, automation, team_id, MAX_AUTOMATIONS, "automations")
-            added = insert(automation).values(values).returning(automation.c.id)
-            number = connection.execute(added).scalar_one()
-            after = {"event": values["event"], "enabled": enabled}
-            record(connection, now_ms, by, "automation.create", entity=team, target=name, after=after)
-            return _automation(connection, team_id, number)
-
-        return self._database.write(work)
-
+    @in_transaction
     def update(
-        self, team_id: int, automation_id: int, changes: Mapping[str, Any], by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        team_id: int,
+        automation_id: int,
+        changes: Mapping[str, Any],
+        by: Actor,
+        now_ms: int,
     ) -> AutomationRow:
         """Change name, definition, or whether it is switched on. Raises as `create`, or if there is none.
 
@@ -169,55 +204,50 @@ class AutomationTable:
             values |= {**_columns(changes["definition"]), "created_by": by.user_id}
         if "enabled" in changes:
             values |= {"enabled": changes["enabled"], "problem": None}
+        team = locked_team(connection, team_id)
+        before = _automation(connection, team_id, automation_id)
+        if values.get("name", before.name) != before.name:
+            same = automation.c.registry_id.is_not_distinct_from(before.registry_id)
+            check_free(connection, automation.c.name, team_id, values["name"], "automation", same)
+        connection.execute(update(automation).where(automation.c.id == automation_id).values(values))
+        shown = ("name", "enabled", "event")
+        changed: dict[str, Any] = {name: values[name] for name in shown if name in values}
+        name = values.get("name", before.name)
+        record(connection, now_ms, by, "automation.update", entity=team, target=name, after=changed)
+        return _automation(connection, team_id, automation_id)
 
-        def work(connection: Connection) -> AutomationRow:
-            team = locked_team(connection, team_id)
-            before = _automation(connection, team_id, automation_id)
-            if values.get("name", before.name) != before.name:
-                check_free(connection, automation.c.name, team_id, values["name"], "automation")
-            connection.execute(update(automation).where(automation.c.id == automation_id).values(values))
-            shown = ("name", "enabled", "event")
-            changed: dict[str, Any] = {name: values[name] for name in shown if name in values}
-            name = values.get("name", before.name)
-            record(connection, now_ms, by, "automation.update", entity=team, target=name, after=changed)
-            return _automation(connection, team_id, automation_id)
-
-        return self._database.write(work)
-
-    def delete(self, team_id: int, automation_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(
+        self, connection: Connection, team_id: int, automation_id: int, by: Actor, now_ms: int
+    ) -> None:
         """Delete an automation.
 
         Raises:
             NotFound: the team has no such automation.
         """
+        team = locked_team(connection, team_id)
+        row = _automation(connection, team_id, automation_id)
+        connection.execute(delete(automation).where(automation.c.id == automation_id))
+        record(connection, now_ms, by, "automation.delete", entity=team, target=row.name)
 
-        def work(connection: Connection) -> None:
-            team = locked_team(connection, team_id)
-            row = _automation(connection, team_id, automation_id)
-            connection.execute(delete(automation).where(automation.c.id == automation_id))
-            record(connection, now_ms, by, "automation.delete", entity=team, target=row.name)
-
-        self._database.write(work)
-
-    def switch_off(self, automation_id: int, problem: str, now_ms: int) -> None:
+    @in_transaction
+    def switch_off(self, connection: Connection, automation_id: int, problem: str, now_ms: int) -> None:
         """Switch off an automation that cannot do its work, and mail the administrators of its team."""
         same = automation.c.id == automation_id
         change = update(automation).where(same, automation.c.enabled)
-
-        def work(connection: Connection) -> None:
-            if not connection.execute(change.values(enabled=False, problem=problem)).rowcount:
-                return
-            row = connection.execute(select(automation).where(same)).one()
-            team = locked_team(connection, row.team_id)
-            after = {"enabled": False}
-            record(connection, now_ms, SYSTEM, "automation.update", entity=team, target=row.name, after=after)
-            admins = select(membership.c.user_id).where(
-                membership.c.team_id == row.team_id, membership.c.role == "admin"
-            )
-            for user_id in connection.execute(admins).scalars():
-                add(connection, _switched_off(user_id, team[1], automation_id, row.name, problem, now_ms))
-
-        self._database.write(work)
+        if not connection.execute(change.values(enabled=False, problem=problem)).rowcount:
+            return
+        row = connection.execute(select(automation).where(same)).one()
+        team = locked_team(connection, row.team_id)
+        after = {"enabled": False}
+        record(connection, now_ms, SYSTEM, "automation.update", entity=team, target=row.name, after=after)
+        admins = select(membership.c.user_id).where(
+            membership.c.team_id == row.team_id, membership.c.role == "admin"
+        )
+        if team[1] == ORGANISATION:
+            admins = select(user_account.c.id).where(user_account.c.org_role == "admin")
+        for user_id in connection.execute(admins).scalars():
+            add(connection, _switched_off(user_id, team[1], automation_id, row.name, problem, now_ms))
 
     def note_lost(self, after_ms: int, until_ms: int) -> None:
         """Write that runs are lost that were to be heard from between two times."""
@@ -267,6 +297,8 @@ def _react(connection: Connection, react: React, now_ms: int) -> int:
     for event in events:
         for row in automations:
             if row.team_id != event.team_id or event.automation_id not in (None, row.id):
+                continue
+            if row.registry_id not in (None, event.project_id):
                 continue
             reaction = react(row, event)
             if reaction is not None and _fires(connection, row, reaction, now_ms):
@@ -327,6 +359,7 @@ def _events(connection: Connection, ids: Sequence[int]) -> list[RaisedEvent]:
             row.author or "",
             tuple(tags.get(row.run_id, ())),
             data,
+            row.project_id,
         )
         for row in rows
         for data in [stored_object(row.data, f"the event of run {row.run_id}")]
@@ -348,6 +381,8 @@ def _read(connection: Connection, *conditions: Any) -> list[AutomationRow]:
         AutomationRow(
             row.id,
             row.team_id,
+            row.registry_id,
+            None if row.registry is None else registry_name(row.registry),
             row.name,
             row.enabled,
             stored_object(row.definition, f"the automation {row.id}"),
@@ -379,8 +414,11 @@ def _checked_name(name: str) -> str:
 def _switched_off(
     user_id: int, team: str, automation_id: int, name: str, problem: str, now_ms: int
 ) -> Notification:
-    text = f"The automation “{name}” of team {team} was switched off\n{problem}"
-    link = {"path": f"/{team}/-/settings/notifications", "link": "Open the automations of the team"}
+    of_team = team != ORGANISATION
+    whose = f"team {team}" if of_team else "the organisation"
+    text = f"The automation “{name}” of {whose} was switched off\n{problem}"
+    path = f"/{team}/-/settings/notifications" if of_team else f"/{team}/-/registries"
+    link = {"path": path, "link": "Open the automations of the team" if of_team else "Open the registries"}
     key = f"automation.off:{automation_id}:{now_ms}:{user_id}"
     subject = f"automation:{automation_id}"
     return Notification(key, "automation.off", f"user:{user_id}", subject, text, link, now_ms)

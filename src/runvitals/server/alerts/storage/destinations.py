@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, u
 
 from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, host_of, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import user_account
 from runvitals.server.database.tables.destinations import destination, team_secret
@@ -101,11 +101,8 @@ _DESTINATIONS = (
 )
 
 
-class DestinationTable:
+class DestinationTable(StoredTable):
     """The destinations of teams and users."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, kind: Kind, team_id: int) -> list[StoredDestination]:
         """Return all destinations of a kind of a team, in the order in which they were created."""
@@ -119,8 +116,16 @@ class DestinationTable:
         with self._database.read() as connection:
             return _read(connection, kind, team_id, destination_id)
 
+    @in_transaction
     def create(
-        self, kind: Kind, team_id: int, name: str, values: Mapping[str, Any], by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        kind: Kind,
+        team_id: int,
+        name: str,
+        values: Mapping[str, Any],
+        by: Actor,
+        now_ms: int,
     ) -> StoredDestination:
         """Add a destination.
 
@@ -135,23 +140,21 @@ class DestinationTable:
         """
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         name = checked_name(limits.name_of, name.strip(), limits.max_name)
+        team = locked_team(connection, team_id)
+        check_free(connection, destination.c.name, team_id, name, limits.noun, of_kind)
+        check_count(connection, destination, team_id, limits.max_count, f"{limits.noun}s", of_kind)
+        row = _columns(connection, team_id, {}, values)
+        row |= {"kind": kind, "team_id": team_id, "name": name}
+        number = _insert(connection, {**row, "created_by": by.user_id, "created_ms": now_ms})
+        created = _read(connection, kind, team_id, number)
+        after = _audit_values(created) if kind == "webhook" else None
+        record(connection, now_ms, by, f"{kind}.create", entity=team, target=name, after=after)
+        return created
 
-        def work(connection: Connection) -> StoredDestination:
-            team = locked_team(connection, team_id)
-            check_free(connection, destination.c.name, team_id, name, limits.noun, of_kind)
-            check_count(connection, destination, team_id, limits.max_count, f"{limits.noun}s", of_kind)
-            row = _columns(connection, team_id, {}, values)
-            row |= {"kind": kind, "team_id": team_id, "name": name}
-            number = _insert(connection, {**row, "created_by": by.user_id, "created_ms": now_ms})
-            created = _read(connection, kind, team_id, number)
-            after = _audit_values(created) if kind == "webhook" else None
-            record(connection, now_ms, by, f"{kind}.create", entity=team, target=name, after=after)
-            return created
-
-        return self._database.write(work)
-
+    @in_transaction
     def update(
         self,
+        connection: Connection,
         kind: Kind,
         team_id: int,
         destination_id: int,
@@ -168,41 +171,37 @@ class DestinationTable:
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         if name is not None:
             name = checked_name(limits.name_of, name.strip(), limits.max_name)
+        team = locked_team(connection, team_id)
+        before = _read(connection, kind, team_id, destination_id)
+        called = before.name if name is None else name
+        if called != before.name:
+            check_free(connection, destination.c.name, team_id, called, limits.noun, of_kind)
+        row = {"name": called, **_columns(connection, team_id, before.settings, changes)}
+        if "sealed" in row:
+            row["disabled_ms"] = None
+        connection.execute(update(destination).where(*_same(kind, destination_id)).values(row))
+        after = _read(connection, kind, team_id, destination_id)
+        if after != before:
+            action, (old, new) = f"{kind}.update", _audit_change(before, after)
+            record(connection, now_ms, by, action, entity=team, target=called, before=old, after=new)
+        return after
 
-        def work(connection: Connection) -> StoredDestination:
-            team = locked_team(connection, team_id)
-            before = _read(connection, kind, team_id, destination_id)
-            called = before.name if name is None else name
-            if called != before.name:
-                check_free(connection, destination.c.name, team_id, called, limits.noun, of_kind)
-            row = {"name": called, **_columns(connection, team_id, before.settings, changes)}
-            if "sealed" in row:
-                row["disabled_ms"] = None
-            connection.execute(update(destination).where(*_same(kind, destination_id)).values(row))
-            after = _read(connection, kind, team_id, destination_id)
-            if after != before:
-                action, (old, new) = f"{kind}.update", _audit_change(before, after)
-                record(connection, now_ms, by, action, entity=team, target=called, before=old, after=new)
-            return after
-
-        return self._database.write(work)
-
-    def delete(self, kind: Kind, team_id: int, destination_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(
+        self, connection: Connection, kind: Kind, team_id: int, destination_id: int, by: Actor, now_ms: int
+    ) -> None:
         """Delete a destination.
 
         Raises:
             NotFound: the team has no such destination.
         """
+        team = locked_team(connection, team_id)
+        name = _read(connection, kind, team_id, destination_id).name
+        connection.execute(delete(destination).where(*_same(kind, destination_id)))
+        record(connection, now_ms, by, f"{kind}.delete", entity=team, target=name)
 
-        def work(connection: Connection) -> None:
-            team = locked_team(connection, team_id)
-            name = _read(connection, kind, team_id, destination_id).name
-            connection.execute(delete(destination).where(*_same(kind, destination_id)))
-            record(connection, now_ms, by, f"{kind}.delete", entity=team, target=name)
-
-        self._database.write(work)
-
-    def disable(self, tried: StoredDestination, now_ms: int) -> None:
+    @in_transaction
+    def disable(self, connection: Connection, tried: StoredDestination, now_ms: int) -> None:
         """Stop using a channel that Slack does not accept, and mail whoever added it.
 
         Args:
@@ -211,20 +210,16 @@ class DestinationTable:
         columns = destination.c
         same = (*_same(tried.kind, tried.id), columns.sealed == tried.sealed)
         change = update(destination).where(*same, columns.disabled_ms.is_(None))
-
-        def work(connection: Connection) -> None:
-            if not connection.execute(change.values(disabled_ms=now_ms)).rowcount:
-                return
-            row = connection.execute(select(destination).where(*same)).one()
-            if row.user_id is not None:
-                add(connection, _user_notice(row.user_id, now_ms))
-                return
-            team = locked_team(connection, row.team_id)
-            record(connection, now_ms, SYSTEM, "slack.disable", entity=team, target=row.name)
-            if row.created_by is not None:
-                add(connection, _team_notice(row.created_by, row.name, team[1], tried.id, now_ms))
-
-        self._database.write(work)
+        if not connection.execute(change.values(disabled_ms=now_ms)).rowcount:
+            return
+        row = connection.execute(select(destination).where(*same)).one()
+        if row.user_id is not None:
+            add(connection, _user_notice(row.user_id, now_ms))
+            return
+        team = locked_team(connection, row.team_id)
+        record(connection, now_ms, SYSTEM, "slack.disable", entity=team, target=row.name)
+        if row.created_by is not None:
+            add(connection, _team_notice(row.created_by, row.name, team[1], tried.id, now_ms))
 
     def of_user(self, user_id: int) -> StoredDestination | None:
         """Return the channel of Slack of a user; None if there is none."""
@@ -232,19 +227,18 @@ class DestinationTable:
             row = connection.execute(_DESTINATIONS.where(destination.c.user_id == user_id)).first()
         return None if row is None else _destination(row)
 
-    def put_of_user(self, user_id: int, url: SealedUrl, now_ms: int) -> StoredDestination:
+    @in_transaction
+    def put_of_user(
+        self, connection: Connection, user_id: int, url: SealedUrl, now_ms: int
+    ) -> StoredDestination:
         """Set the channel of Slack of a user, in place of the one before."""
         mine = destination.c.user_id == user_id
-
-        def work(connection: Connection) -> StoredDestination:
-            user = select(user_account.c.id).where(user_account.c.id == user_id)
-            connection.execute(user.with_for_update())  # requests take turns
-            connection.execute(delete(destination).where(mine))
-            row = {"kind": USER_SLACK, "user_id": user_id, "name": "", "created_ms": now_ms}
-            _insert(connection, {**row, **_columns(connection, 0, {}, url._asdict())})
-            return _destination(connection.execute(_DESTINATIONS.where(mine)).one())
-
-        return self._database.write(work)
+        user = select(user_account.c.id).where(user_account.c.id == user_id)
+        connection.execute(user.with_for_update())  # requests take turns
+        connection.execute(delete(destination).where(mine))
+        row = {"kind": USER_SLACK, "user_id": user_id, "name": "", "created_ms": now_ms}
+        _insert(connection, {**row, **_columns(connection, 0, {}, url._asdict())})
+        return _destination(connection.execute(_DESTINATIONS.where(mine)).one())
 
     def delete_of_user(self, user_id: int) -> None:
         """Forget the channel of a user."""

@@ -11,7 +11,7 @@ from sqlalchemy import Select, or_, select
 
 from runvitals.model.state import MONITOR
 from runvitals.server.alerts.storage.rules import WatchedLane
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.alert_rules import alert_firing
 from runvitals.server.database.tables.findings import finding, judgement
@@ -68,11 +68,8 @@ class FindingFiring:
     ended_ms: int | None
 
 
-class FindingReading:
+class FindingReading(StoredTable):
     """Reads what the rules of runs' findings need."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def runs_judged_since(self, since_ms: int, with_running: bool = False) -> set[int]:
         """Return the ids of runs that were judged since a time.

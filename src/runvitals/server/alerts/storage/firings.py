@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, select, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
 from runvitals.server.database.tables.runs import project, run
 from runvitals.server.events.automation_events import DEVICE_SILENT, FINDING, raise_for_run
@@ -62,14 +62,13 @@ class RuleCounts:
     pending: int = 0
 
 
-class FiringTable:
+class FiringTable(StoredTable):
     """The table of firings."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+    @in_transaction
     def add(
         self,
+        connection: Connection,
         firing: Firing,
         event: StoredEvent,
         run_event: RunEvent | None,
@@ -86,40 +85,36 @@ class FiringTable:
             rule_name: the name of the rule for automations; "": they are not told.
             is_silence: the rule found that something sends nothing any more.
         """
+        # Locked, so that of several servers that find the same one writes it.
+        there = select(alert_rule.c.id).where(alert_rule.c.id == firing.rule_id).with_for_update()
+        here = select(run.c.id).where(run.c.id == firing.run_id)
+        if connection.execute(there).first() is None or connection.execute(here).first() is None:
+            return
+        same = and_(
+            alert_firing.c.rule_id == firing.rule_id,
+            alert_firing.c.lane_id == firing.lane_id,
+            alert_firing.c.key == firing.key,
+            alert_firing.c.ended_ms.is_(None),
+        )
+        if connection.execute(select(alert_firing.c.id).where(same)).first() is not None:
+            return
+        values = {name: getattr(firing, name) for name in Firing.__dataclass_fields__ if name not in _SHOWN}
+        connection.execute(insert(alert_firing).values(values))
+        add_event(connection, event)
+        if run_event is not None:
+            add_events(connection, [run_event])
+        if rule_name:
+            key = f"{firing.rule_id}:{firing.lane_id}:{firing.key}:{firing.fired_ms}"
+            data = {"finding": rule_name, "host": firing.host, "metric_name": firing.key}
+            for kind in (FINDING, DEVICE_SILENT) if is_silence else (FINDING,):
+                raise_for_run(connection, kind, firing.run_id, data, firing.fired_ms, key)
+        for notification in notifications:
+            add_notification(connection, notification)
 
-        def work(connection: Connection) -> None:
-            # Locked, so that of several servers that find the same one writes it.
-            there = select(alert_rule.c.id).where(alert_rule.c.id == firing.rule_id).with_for_update()
-            here = select(run.c.id).where(run.c.id == firing.run_id)
-            if connection.execute(there).first() is None or connection.execute(here).first() is None:
-                return
-            same = and_(
-                alert_firing.c.rule_id == firing.rule_id,
-                alert_firing.c.lane_id == firing.lane_id,
-                alert_firing.c.key == firing.key,
-                alert_firing.c.ended_ms.is_(None),
-            )
-            if connection.execute(select(alert_firing.c.id).where(same)).first() is not None:
-                return
-            values = {
-                name: getattr(firing, name) for name in Firing.__dataclass_fields__ if name not in _SHOWN
-            }
-            connection.execute(insert(alert_firing).values(values))
-            add_event(connection, event)
-            if run_event is not None:
-                add_events(connection, [run_event])
-            if rule_name:
-                key = f"{firing.rule_id}:{firing.lane_id}:{firing.key}:{firing.fired_ms}"
-                data = {"finding": rule_name, "host": firing.host, "metric_name": firing.key}
-                for kind in (FINDING, DEVICE_SILENT) if is_silence else (FINDING,):
-                    raise_for_run(connection, kind, firing.run_id, data, firing.fired_ms, key)
-            for notification in notifications:
-                add_notification(connection, notification)
-
-        self._database.write(work)
-
+    @in_transaction
     def end(
         self,
+        connection: Connection,
         rule_id: int,
         lane_id: int,
         key: str,
@@ -134,15 +129,11 @@ class FiringTable:
             alert_firing.c.key == key,
             alert_firing.c.ended_ms.is_(None),
         )
-
-        def work(connection: Connection) -> None:
-            if connection.execute(update(alert_firing).where(mine).values(ended_ms=now_ms)).rowcount:
-                if run_event is not None:
-                    add_events(connection, [run_event])
-                for notification in notifications:
-                    add_notification(connection, notification)
-
-        self._database.write(work)
+        if connection.execute(update(alert_firing).where(mine).values(ended_ms=now_ms)).rowcount:
+            if run_event is not None:
+                add_events(connection, [run_event])
+            for notification in notifications:
+                add_notification(connection, notification)
 
     def open(self) -> list[Firing]:
         """Return what fires now."""

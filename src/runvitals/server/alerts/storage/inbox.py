@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, func, select
 
-from runvitals.server.database.database import Database, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.alerts import notification
@@ -54,11 +54,8 @@ class OwnNotification:
     report_id: int | None = None
 
 
-class InboxTable:
+class InboxTable(StoredTable):
     """Reads what the bell shows; keeps what was seen."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def events_of(self, author_id: int, since_ms: int, limit: int) -> list[EventOfRun]:
         """Return the newest events of an author's runs of which users were notified, the newest first."""
@@ -106,15 +103,10 @@ class InboxTable:
         with self._database.read() as connection:
             return int(connection.execute(statement).scalar() or 0)
 
-    def see(self, user_id: int, seen_ms: int) -> None:
+    @in_transaction
+    def see(self, connection: Connection, user_id: int, seen_ms: int) -> None:
         """Note that a user has seen everything up to a time; an earlier time changes nothing."""
-
-        def work(connection: Connection) -> None:
-            seen = insert(connection, inbox_seen).values(user_id=user_id, seen_ms=seen_ms)
-            later = inbox_seen.c.seen_ms < seen.excluded.seen_ms
-            values = {"seen_ms": seen.excluded.seen_ms}
-            connection.execute(
-                seen.on_conflict_do_update(index_elements=["user_id"], set_=values, where=later)
-            )
-
-        self._database.write(work)
+        seen = insert(connection, inbox_seen).values(user_id=user_id, seen_ms=seen_ms)
+        later = inbox_seen.c.seen_ms < seen.excluded.seen_ms
+        values = {"seen_ms": seen.excluded.seen_ms}
+        connection.execute(seen.on_conflict_do_update(index_elements=["user_id"], set_=values, where=later))

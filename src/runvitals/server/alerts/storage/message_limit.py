@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, or_, select, update
 
 from runvitals.model.durations import HOUR_MS
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.alerts import notification
 from runvitals.server.events.outbox import LIMITED, Notification, add
@@ -25,11 +25,8 @@ _MAX_TITLES: Final = 20
 _row = notification.c
 
 
-class MessageLimitTable:
+class MessageLimitTable(StoredTable):
     """Holds back messages of teams that send too many."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def hold_back(self, now_ms: int, most: int | None) -> int:
         """Hold back what is over the limit now, and write the summaries that are due.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, literal, select
 
 from runvitals.server.alerts.storage.automations import RaisedEvent
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.artifacts import (
     artifact_collection,
@@ -23,11 +23,8 @@ MOST: Final = 10_000
 _LINKED: Final = {"artifact.version": "sequence", "registry.link": "portfolio"}
 
 
-class PastEvents:
+class PastEvents(StoredTable):
     """Finds what happened in the past, as far as it is still known."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, team_id: int, kind: str, since_ms: int, now_ms: int) -> list[RaisedEvent] | None:
         """Return the newest events of a kind, the oldest first; None: it is not known when there were any.

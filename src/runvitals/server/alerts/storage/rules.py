@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, and_, case, delete, func, insert, select, update
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
@@ -71,11 +71,8 @@ class WatchedLane:
     rank: int | None = None
 
 
-class AlertRuleTable:
+class AlertRuleTable(StoredTable):
     """The tables of rules."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[StoredRule]:
         """Return the rules of all teams and users, by id."""
@@ -105,8 +102,15 @@ class AlertRuleTable:
             raise NotFound("there is no such rule")
         return rules[0]
 
+    @in_transaction
     def create(
-        self, entity_id: int, definition: Mapping[str, Any], enabled: bool, by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        entity_id: int,
+        definition: Mapping[str, Any],
+        enabled: bool,
+        by: Actor,
+        now_ms: int,
     ) -> StoredRule:
         """Add a rule, and return it.
 
@@ -115,32 +119,30 @@ class AlertRuleTable:
             LimitReached: there are too many.
             NotFound: the team or user was deleted meanwhile.
         """
+        owner = _lock_owner(connection, entity_id)
+        name = str(definition["name"])
+        _check_name(connection, entity_id, name)
+        counted = select(func.count()).where(alert_rule.c.entity_id == entity_id)
+        if connection.execute(counted).scalar_one() >= MAX_RULES:
+            raise LimitReached(f"there are {MAX_RULES} rules, which is the most that are allowed")
+        values = {
+            "entity_id": entity_id,
+            "name": name,
+            "definition": json.dumps(definition),
+            "enabled": enabled,
+            "created_by": by.user_id,
+            "created_ms": now_ms,
+            "changed_ms": now_ms,
+        }
+        connection.execute(insert(alert_rule).values(values))
+        record(connection, now_ms, by, "alert_rule.create", entity=owner, target=name)
+        mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.name == name)
+        return _rule(connection.execute(select(alert_rule).where(mine)).one())
 
-        def work(connection: Connection) -> StoredRule:
-            owner = _lock_owner(connection, entity_id)
-            name = str(definition["name"])
-            _check_name(connection, entity_id, name)
-            counted = select(func.count()).where(alert_rule.c.entity_id == entity_id)
-            if connection.execute(counted).scalar_one() >= MAX_RULES:
-                raise LimitReached(f"there are {MAX_RULES} rules, which is the most that are allowed")
-            values = {
-                "entity_id": entity_id,
-                "name": name,
-                "definition": json.dumps(definition),
-                "enabled": enabled,
-                "created_by": by.user_id,
-                "created_ms": now_ms,
-                "changed_ms": now_ms,
-            }
-            connection.execute(insert(alert_rule).values(values))
-            record(connection, now_ms, by, "alert_rule.create", entity=owner, target=name)
-            mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.name == name)
-            return _rule(connection.execute(select(alert_rule).where(mine)).one())
-
-        return self._database.write(work)
-
+    @in_transaction
     def update(
         self,
+        connection: Connection,
         entity_id: int,
         rule_id: int,
         by: Actor,
@@ -154,52 +156,45 @@ class AlertRuleTable:
 
         Whoever changes what it does becomes its creator.
         """
+        owner = _lock_owner(connection, entity_id)
+        mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
+        row = connection.execute(select(alert_rule).where(mine)).first()
+        if row is None:
+            raise NotFound("there is no such rule")
+        # Times of changes only grow, whatever the clock does, so that `version` differs.
+        newest = connection.execute(select(func.max(alert_rule.c.changed_ms))).scalar_one()
+        values: dict[str, Any] = {"changed_ms": max(now_ms, newest + 1)}
+        if definition is not None:
+            values |= {"definition": json.dumps(definition), "name": str(definition["name"])}
+            values["created_by"] = by.user_id
+            if values["name"] != row.name:
+                _check_name(connection, entity_id, values["name"])
+        if enabled is not None:
+            values["enabled"] = enabled
+        if muted_until_ms != -1:
+            values["muted_until_ms"] = muted_until_ms
+        connection.execute(update(alert_rule).where(mine).values(values))
+        if definition is not None or enabled is False:  # its series begin anew
+            connection.execute(delete(alert_rule_state).where(alert_rule_state.c.rule_id == rule_id))
+            still = and_(alert_firing.c.rule_id == rule_id, alert_firing.c.ended_ms.is_(None))
+            connection.execute(update(alert_firing).where(still).values(ended_ms=now_ms))
+        record(connection, now_ms, by, "alert_rule.update", entity=owner, target=row.name)
+        return _rule(connection.execute(select(alert_rule).where(mine)).one())
 
-        def work(connection: Connection) -> StoredRule:
-            owner = _lock_owner(connection, entity_id)
-            mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
-            row = connection.execute(select(alert_rule).where(mine)).first()
-            if row is None:
-                raise NotFound("there is no such rule")
-            # Times of changes only grow, whatever the clock does, so that `version` differs.
-            newest = connection.execute(select(func.max(alert_rule.c.changed_ms))).scalar_one()
-            values: dict[str, Any] = {"changed_ms": max(now_ms, newest + 1)}
-            if definition is not None:
-                values |= {"definition": json.dumps(definition), "name": str(definition["name"])}
-                values["created_by"] = by.user_id
-                if values["name"] != row.name:
-                    _check_name(connection, entity_id, values["name"])
-            if enabled is not None:
-                values["enabled"] = enabled
-            if muted_until_ms != -1:
-                values["muted_until_ms"] = muted_until_ms
-            connection.execute(update(alert_rule).where(mine).values(values))
-            if definition is not None or enabled is False:  # its series begin anew
-                connection.execute(delete(alert_rule_state).where(alert_rule_state.c.rule_id == rule_id))
-                still = and_(alert_firing.c.rule_id == rule_id, alert_firing.c.ended_ms.is_(None))
-                connection.execute(update(alert_firing).where(still).values(ended_ms=now_ms))
-            record(connection, now_ms, by, "alert_rule.update", entity=owner, target=row.name)
-            return _rule(connection.execute(select(alert_rule).where(mine)).one())
-
-        return self._database.write(work)
-
-    def delete(self, entity_id: int, rule_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(self, connection: Connection, entity_id: int, rule_id: int, by: Actor, now_ms: int) -> None:
         """Delete a rule, with its history.
 
         Raises:
             NotFound: the team or user has no such rule.
         """
-
-        def work(connection: Connection) -> None:
-            owner = _lock_owner(connection, entity_id)
-            mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
-            name = connection.execute(select(alert_rule.c.name).where(mine)).scalar()
-            if name is None:
-                raise NotFound("there is no such rule")
-            connection.execute(delete(alert_rule).where(mine))
-            record(connection, now_ms, by, "alert_rule.delete", entity=owner, target=name)
-
-        self._database.write(work)
+        owner = _lock_owner(connection, entity_id)
+        mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
+        name = connection.execute(select(alert_rule.c.name).where(mine)).scalar()
+        if name is None:
+            raise NotFound("there is no such rule")
+        connection.execute(delete(alert_rule).where(mine))
+        record(connection, now_ms, by, "alert_rule.delete", entity=owner, target=name)
 
     def lanes(self, lane_ids: Collection[int]) -> dict[int, WatchedLane]:
         """Return the hosts and runs of lanes; those of runs in the trash are left out."""

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.server.alerts.storage.checks import check_count, locked_team
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.destinations import destination, team_secret
 from runvitals.store.errors import NotFound
@@ -57,11 +57,8 @@ _SECRETS = (
 )
 
 
-class TeamSecretTable:
+class TeamSecretTable(StoredTable):
     """The table of secrets."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, team_id: int) -> list[TeamSecretRow]:
         """Return all secrets of a team, by name."""
@@ -79,7 +76,10 @@ class TeamSecretTable:
                 for row in connection.execute(mine)
             ]
 
-    def put(self, team_id: int, name: str, sealed: bytes, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def put(
+        self, connection: Connection, team_id: int, name: str, sealed: bytes, by: Actor, now_ms: int
+    ) -> None:
         """Set a secret, in place of the value before.
 
         Args:
@@ -92,20 +92,16 @@ class TeamSecretTable:
         if _NAME.fullmatch(name) is None:
             raise ValueError("invalid name of a secret; expected 1 to 64 letters A to Z, digits and _")
         value = {"sealed": sealed, "changed_by": by.user_id, "changed_ms": now_ms}
-
-        def work(connection: Connection) -> None:
-            team = locked_team(connection, team_id)
-            present = _id_of(connection, team_id, name)
-            if present is None:
-                check_count(connection, team_secret, team_id, MAX_SECRETS, "secrets")
-                new = {"team_id": team_id, "name": name, "created_by": by.user_id, "created_ms": now_ms}
-                connection.execute(insert(team_secret).values(**new, **value))
-            else:
-                connection.execute(update(team_secret).where(team_secret.c.id == present).values(value))
-            after = {"replaced": present is not None}
-            record(connection, now_ms, by, "secret.set", entity=team, target=name, after=after)
-
-        self._database.write(work)
+        team = locked_team(connection, team_id)
+        present = _id_of(connection, team_id, name)
+        if present is None:
+            check_count(connection, team_secret, team_id, MAX_SECRETS, "secrets")
+            new = {"team_id": team_id, "name": name, "created_by": by.user_id, "created_ms": now_ms}
+            connection.execute(insert(team_secret).values(**new, **value))
+        else:
+            connection.execute(update(team_secret).where(team_secret.c.id == present).values(value))
+        after = {"replaced": present is not None}
+        record(connection, now_ms, by, "secret.set", entity=team, target=name, after=after)
 
     def sealed_value(self, team_id: int, name: str) -> bytes:
         """Return the encrypted value.
@@ -122,32 +118,31 @@ class TeamSecretTable:
             raise NotFound(f"the team has no secret {name!r}")
         return sealed
 
-    def delete(self, team_id: int, name: str, by: Actor, now_ms: int, *, force: bool = False) -> None:
+    @in_transaction
+    def delete(
+        self, connection: Connection, team_id: int, name: str, by: Actor, now_ms: int, *, force: bool = False
+    ) -> None:
         """Delete a secret. `force`: though webhooks use it, which are then disabled.
 
         Raises:
             NotFound: the team has no such secret.
             SecretInUse: webhooks use it.
         """
-
-        def work(connection: Connection) -> None:
-            team = locked_team(connection, team_id)
-            secret_id = _id_of(connection, team_id, name)
-            if secret_id is None:
-                raise NotFound(f"the team has no secret {name!r}")
-            using = _using(connection, secret_id)
-            if using and not force:
-                raise SecretInUse(name, [webhook for _, webhook, _ in using])
-            for webhook_id, webhook, enabled in using:
-                disabled = update(destination).where(destination.c.id == webhook_id).values(enabled=False)
-                connection.execute(disabled)
-                old, new = {"enabled": enabled, "secret": name}, {"enabled": False, "secret": None}
-                action = "webhook.update"
-                record(connection, now_ms, by, action, entity=team, target=webhook, before=old, after=new)
-            connection.execute(delete(team_secret).where(team_secret.c.id == secret_id))
-            record(connection, now_ms, by, "secret.delete", entity=team, target=name)
-
-        self._database.write(work)
+        team = locked_team(connection, team_id)
+        secret_id = _id_of(connection, team_id, name)
+        if secret_id is None:
+            raise NotFound(f"the team has no secret {name!r}")
+        using = _using(connection, secret_id)
+        if using and not force:
+            raise SecretInUse(name, [webhook for _, webhook, _ in using])
+        for webhook_id, webhook, enabled in using:
+            disabled = update(destination).where(destination.c.id == webhook_id).values(enabled=False)
+            connection.execute(disabled)
+            old, new = {"enabled": enabled, "secret": name}, {"enabled": False, "secret": None}
+            action = "webhook.update"
+            record(connection, now_ms, by, action, entity=team, target=webhook, before=old, after=new)
+        connection.execute(delete(team_secret).where(team_secret.c.id == secret_id))
+        record(connection, now_ms, by, "secret.delete", entity=team, target=name)
 
 
 def _id_of(connection: Connection, team_id: int, name: str) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import audit_event
 from runvitals.server.database.text import LAST_CHARACTER
@@ -192,11 +192,8 @@ def anonymise_user(
             connection.execute(update(audit_event).where(mentions).values(changed))
 
 
-class AuditTable:
+class AuditTable(StoredTable):
     """The audit log."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(self, now_ms: int, actor: Actor, action: str, **about: Any) -> None:
         """Add an event that belongs to no change, such as a failed sign-in. Arguments as of `record`."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, or_, select, update
 
 from runvitals.server.audit.storage.audit import Actor, AuditEvent, AuditTable, host_of, record
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import Database, StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.accounts import audit_event
 from runvitals.server.database.tables.requests import audit_webhook
 
@@ -53,11 +53,11 @@ _COLUMNS = [audit_webhook.c[name] for name in AuditWebhookRow.__dataclass_fields
 _MINE = audit_webhook.c.id == _ONLY
 
 
-class AuditWebhookTable:
+class AuditWebhookTable(StoredTable):
     """The table of the webhook."""
 
     def __init__(self, database: Database, audit: AuditTable) -> None:
-        self._database = database
+        super().__init__(database)
         self._audit = audit
 
     def get(self) -> AuditWebhookRow | None:
@@ -65,43 +65,37 @@ class AuditWebhookTable:
         with self._database.read() as connection:
             return _row(connection)
 
-    def put(self, url: str, sealed: bytes, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def put(self, connection: Connection, url: str, sealed: bytes, by: Actor, now_ms: int) -> None:
         """Send the audit log to a URL that the caller has checked: the events from now on.
 
         Another URL in place of the present one gets what that one has not got.
         """
+        before = _row(connection)
+        values = {
+            "id": _ONLY,
+            "url": url,
+            "sealed": sealed,
+            "created_ms": now_ms,
+            "sent_id": _newest_id(connection) if before is None else before.sent_id,
+            "gaps": json.dumps({} if before is None else before.gaps),
+            "claimed_by": None,
+            "claimed_until_ms": None,
+            "delivered_ms": None,
+            "problem": None,
+        }
+        put_rows(connection, audit_webhook, [values])
+        old = None if before is None else {"url": host_of(before.url)}
+        record(connection, now_ms, by, "org.audit_webhook", before=old, after={"url": host_of(url)})
 
-        def work(connection: Connection) -> None:
-            before = _row(connection)
-            values = {
-                "id": _ONLY,
-                "url": url,
-                "sealed": sealed,
-                "created_ms": now_ms,
-                "sent_id": _newest_id(connection) if before is None else before.sent_id,
-                "gaps": json.dumps({} if before is None else before.gaps),
-                "claimed_by": None,
-                "claimed_until_ms": None,
-                "delivered_ms": None,
-                "problem": None,
-            }
-            put_rows(connection, audit_webhook, [values])
-            old = None if before is None else {"url": host_of(before.url)}
-            record(connection, now_ms, by, "org.audit_webhook", before=old, after={"url": host_of(url)})
-
-        self._database.write(work)
-
-    def remove(self, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def remove(self, connection: Connection, by: Actor, now_ms: int) -> None:
         """Send the audit log nowhere. It has no effect if there is no webhook."""
-
-        def work(connection: Connection) -> None:
-            before = _row(connection)
-            if before is not None:
-                connection.execute(delete(audit_webhook).where(_MINE))
-                old = {"url": host_of(before.url)}
-                record(connection, now_ms, by, "org.audit_webhook", before=old)
-
-        self._database.write(work)
+        before = _row(connection)
+        if before is not None:
+            connection.execute(delete(audit_webhook).where(_MINE))
+            old = {"url": host_of(before.url)}
+            record(connection, now_ms, by, "org.audit_webhook", before=old)
 
     def waiting(self, webhook: AuditWebhookRow, limit: int = MAX_EVENTS) -> list[AuditEvent]:
         """Return the oldest events that were not delivered."""

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from fastapi import Depends, HTTPException, Path, Request, Response
+from fastapi import Depends, Path, Request, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.buckets.check import check_bucket
 from runvitals.server.buckets.routes.bucket_models import BucketSchema, BucketsPage, Provider, bucket_schema
 from runvitals.server.buckets.storage.buckets import BucketInUse
 from runvitals.server.buckets.team_buckets import TeamBuckets
 from runvitals.server.http.bodies import RequestBody
-from runvitals.server.http.errors import InvalidFields, checking
+from runvitals.server.http.errors import InvalidFields, answering, checking
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.store.files.bucket_location import SECRETS, BucketLocation, checked_bucket, checked_prefix
 
@@ -74,6 +74,7 @@ class ChangedBucket(RequestBody):
     direct: bool | None = Field(None, description="As of a new bucket; null: unchanged.")
 
 
+@immediate
 def team_buckets(request: Request) -> TeamBuckets:
     """Return the file stores of teams."""
     return shared_services_of(request).team_buckets
@@ -155,10 +156,8 @@ def check(
 @router.delete("/organisation/buckets/{bucket}", status_code=204, dependencies=[needs("org:bucket_manage")])
 def delete_bucket(bucket: BucketId, access: TheAccess, requester: TheRequester) -> Response:
     """Forget a bucket. What is in it stays; one that a team has cannot be deleted: 409."""
-    try:
+    with answering(409, BucketInUse):
         access.accounts.buckets.delete(bucket, requester.actor, access.clock())
-    except BucketInUse as error:
-        raise HTTPException(409, str(error)) from None
     return Response(status_code=204)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, membership
 from runvitals.server.database.tables.buckets import bucket, team_bucket
@@ -61,11 +61,8 @@ class BucketInUse(ValueError):
         super().__init__(f"the bucket {name!r} keeps the files of {some}: it cannot be deleted")
 
 
-class BucketTable:
+class BucketTable(StoredTable):
     """The tables of buckets."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[BucketRow]:
         """Return all buckets, by name."""
@@ -92,8 +89,15 @@ class BucketTable:
             ).scalar()
         return secret
 
+    @in_transaction
     def create(
-        self, name: str, location: BucketLocation, sealed: bytes | None, by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        name: str,
+        location: BucketLocation,
+        sealed: bytes | None,
+        by: Actor,
+        now_ms: int,
     ) -> BucketRow:
         """Add a bucket.
 
@@ -102,27 +106,25 @@ class BucketTable:
             LimitReached: there are too many.
         """
         about = _stored(location)
+        if connection.execute(select(bucket.c.id).where(bucket.c.name == name)).first() is not None:
+            raise NameTaken(f"there is already a bucket {name!r}")
+        if connection.execute(select(func.count()).select_from(bucket)).scalar_one() >= MAX_BUCKETS:
+            raise LimitReached(f"there are {MAX_BUCKETS:,} buckets already")
+        values = {
+            "name": name,
+            "location": json.dumps(about),
+            "sealed": sealed,
+            "created_ms": now_ms,
+            "created_by": by.user_id,
+        }
+        (bucket_id,) = connection.execute(insert(bucket).values(values)).inserted_primary_key or (0,)
+        record(connection, now_ms, by, "bucket.create", target=name, after=about)
+        return _row(connection, bucket_id)
 
-        def work(connection: Connection) -> BucketRow:
-            if connection.execute(select(bucket.c.id).where(bucket.c.name == name)).first() is not None:
-                raise NameTaken(f"there is already a bucket {name!r}")
-            if connection.execute(select(func.count()).select_from(bucket)).scalar_one() >= MAX_BUCKETS:
-                raise LimitReached(f"there are {MAX_BUCKETS:,} buckets already")
-            values = {
-                "name": name,
-                "location": json.dumps(about),
-                "sealed": sealed,
-                "created_ms": now_ms,
-                "created_by": by.user_id,
-            }
-            (bucket_id,) = connection.execute(insert(bucket).values(values)).inserted_primary_key or (0,)
-            record(connection, now_ms, by, "bucket.create", target=name, after=about)
-            return _row(connection, bucket_id)
-
-        return self._database.write(work)
-
+    @in_transaction
     def change(
         self,
+        connection: Connection,
         bucket_id: int,
         by: Actor,
         now_ms: int,
@@ -135,56 +137,51 @@ class BucketTable:
         Args:
             sealed: encrypted credentials; None: those of the environment.
         """
+        before = _row(connection, bucket_id)
+        same = bucket.c.id == bucket_id
+        had = connection.execute(select(bucket.c.sealed).where(same)).scalar()
+        location = json.dumps(_stored(replace(before.location, direct=direct)))
+        connection.execute(update(bucket).where(same).values(sealed=sealed, location=location))
+        if had != sealed:
+            after = {"credentials": "environment" if sealed is None else "secret"}
+            record(connection, now_ms, by, "bucket.credentials", target=before.name, after=after)
+        if before.location.direct != direct:
+            old, new = ({"direct": value} for value in (before.location.direct, direct))
+            record(connection, now_ms, by, "bucket.direct", target=before.name, before=old, after=new)
+        return _row(connection, bucket_id)
 
-        def work(connection: Connection) -> BucketRow:
-            before = _row(connection, bucket_id)
-            same = bucket.c.id == bucket_id
-            had = connection.execute(select(bucket.c.sealed).where(same)).scalar()
-            location = json.dumps(_stored(replace(before.location, direct=direct)))
-            connection.execute(update(bucket).where(same).values(sealed=sealed, location=location))
-            if had != sealed:
-                after = {"credentials": "environment" if sealed is None else "secret"}
-                record(connection, now_ms, by, "bucket.credentials", target=before.name, after=after)
-            if before.location.direct != direct:
-                old, new = ({"direct": value} for value in (before.location.direct, direct))
-                record(connection, now_ms, by, "bucket.direct", target=before.name, before=old, after=new)
-            return _row(connection, bucket_id)
-
-        return self._database.write(work)
-
+    @in_transaction
     def note_check(
-        self, bucket_id: int, steps: Sequence[Mapping[str, Any]], by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        bucket_id: int,
+        steps: Sequence[Mapping[str, Any]],
+        by: Actor,
+        now_ms: int,
     ) -> BucketRow:
         """Note what a check has found. One that succeeds ends that the bucket cannot be used."""
         failed = next((step for step in steps if step["state"] == "failed"), None)
+        before = _row(connection, bucket_id)
+        values: dict[str, Any] = {"checked": json.dumps(list(steps)), "checked_ms": now_ms}
+        if failed is None:
+            values |= {"away_ms": None, "away_reason": None}
+        connection.execute(update(bucket).where(bucket.c.id == bucket_id).values(values))
+        about = {"failed": None if failed is None else failed["step"]}
+        record(connection, now_ms, by, "bucket.check", target=before.name, after=about)
+        return _row(connection, bucket_id)
 
-        def work(connection: Connection) -> BucketRow:
-            before = _row(connection, bucket_id)
-            values: dict[str, Any] = {"checked": json.dumps(list(steps)), "checked_ms": now_ms}
-            if failed is None:
-                values |= {"away_ms": None, "away_reason": None}
-            connection.execute(update(bucket).where(bucket.c.id == bucket_id).values(values))
-            about = {"failed": None if failed is None else failed["step"]}
-            record(connection, now_ms, by, "bucket.check", target=before.name, after=about)
-            return _row(connection, bucket_id)
-
-        return self._database.write(work)
-
-    def delete(self, bucket_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(self, connection: Connection, bucket_id: int, by: Actor, now_ms: int) -> None:
         """Delete a bucket here. What is in it stays.
 
         Raises:
             BucketInUse: teams have it, or files of removed teams are still there.
         """
-
-        def work(connection: Connection) -> None:
-            row = _row(connection, bucket_id)
-            if row.teams:
-                raise BucketInUse(row.name, row.teams)
-            connection.execute(delete(bucket).where(bucket.c.id == bucket_id))
-            record(connection, now_ms, by, "bucket.delete", target=row.name, before=_stored(row.location))
-
-        self._database.write(work)
+        row = _row(connection, bucket_id)
+        if row.teams:
+            raise BucketInUse(row.name, row.teams)
+        connection.execute(delete(bucket).where(bucket.c.id == bucket_id))
+        record(connection, now_ms, by, "bucket.delete", target=row.name, before=_stored(row.location))
 
     def use(self, team_id: int) -> tuple[int, int]:
         """Return how many files a team has in its bucket, and their bytes."""
@@ -203,7 +200,8 @@ class BucketTable:
             noted = row.values(away_ms=func.coalesce(bucket.c.away_ms, now_ms), away_reason=reason[:500])
         self._database.write(lambda connection: connection.execute(noted))
 
-    def report_away(self, now_ms: int) -> int:
+    @in_transaction
+    def report_away(self, connection: Connection, now_ms: int) -> int:
         """Notify the administrators of teams whose bucket cannot be used, once a day; returns how many."""
         statement = (
             select(team_bucket.c.team_id, entity.c.name, membership.c.user_id, bucket)
@@ -212,12 +210,8 @@ class BucketTable:
             .join(membership, membership.c.team_id == team_bucket.c.team_id)
             .where(bucket.c.away_ms.is_not(None), membership.c.role == "admin", entity.c.deleted_ms.is_(None))
         )
-
-        def work(connection: Connection) -> int:
-            rows = connection.execute(statement).all()
-            return sum(add(connection, _notification(row, now_ms)) for row in rows)
-
-        return self._database.write(work)
+        rows = connection.execute(statement).all()
+        return sum(add(connection, _notification(row, now_ms)) for row in rows)
 
 
 def _notification(row: Any, now_ms: int) -> Notification:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends, HTTPException, Query, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import Response
 
 from runvitals.base import deadline
@@ -23,7 +23,8 @@ from runvitals.server.charts.overlay.group_reading import (
 from runvitals.server.charts.overlay.run_means import GroupLine, RunMeans, group_line, shared_width
 from runvitals.server.charts.routes import group_models as models
 from runvitals.server.charts.routes.overlay import Place, TheScale, in_time, requested_axis, requested_part
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import NamedRun
@@ -88,6 +89,7 @@ async def requested_groups(library: TheLibrary, run_filter: TheFilter, by: By = 
     return RequestedGroups(tuple(by), grouped, runs)
 
 
+@immediate
 def requested_extract(
     points: Annotated[int, Query(ge=2, le=1000, description="Of each line, at most.")] = 300,
     x0: Place = None,
@@ -140,10 +142,8 @@ async def group_system(
 ) -> Response:
     """Sampled metrics of all runs that match, as means of groups. Devices and hosts of a run are one line."""
     axis = requested_axis(x, "relative", "wall")
-    try:
+    with answering(422):
         source = system_means(groups.runs, keys, axis, part)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     return await _response(request, groups, keys, axis, part, source)
 
 

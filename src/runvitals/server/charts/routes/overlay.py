@@ -20,6 +20,8 @@ from runvitals.server.charts.overlay.plan import MetricNames
 from runvitals.server.charts.overlay.run_reading import RunReading
 from runvitals.server.charts.routes import overlay_models as models
 from runvitals.server.http.csv_response import csv_response
+from runvitals.server.http.errors import answering
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.open_streams import EventStream
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
@@ -101,6 +103,7 @@ TheScale = Annotated[
 ]
 
 
+@immediate
 def requested_part(
     points: Annotated[int, Query(ge=2, le=2000, description="Of each line, at most.")] = 300,
     x0: Place = None,
@@ -127,10 +130,8 @@ ThePart = Annotated[Extract, Depends(requested_part)]
 
 def requested_axis(text: str, *kinds: str) -> Axis:
     """Return the axis of this name, or raise 422 if it is not of one of these kinds."""
-    try:
+    with answering(422):
         axis = Axis.parse(text)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     if axis.kind not in kinds:
         raise HTTPException(422, f"x={text!r}: expected {' or '.join(kinds)}")
     return axis
@@ -211,10 +212,8 @@ async def overlay_system(
 @contextmanager
 def _as_422() -> Iterator[None]:
     """Raise 422 for a ValueError: an invalid parameter, or too much."""
-    try:
+    with answering(422):
         yield
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
 
 
 async def _response(

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from runvitals.model.filter import Filter
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import project, run
@@ -98,11 +98,8 @@ class RunHours(NamedTuple):
     hours: float
 
 
-class LostTimeReading:
+class LostTimeReading(StoredTable):
     """Reads what runs lost. Of a finding that is only in part within a period, that part of it counts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def causes(self, period: LostTimePeriod, now_ms: int) -> list[LostTimeCause]:
         """Return what was lost by cause, the most first."""

@@ -16,7 +16,7 @@ from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.json_values import damage_of
 from runvitals.model.names import plain_text
 from runvitals.model.run_verdict import FINDING_FIELDS, SEVERITIES, RunVerdict
-from runvitals.server.database.database import Database, among, ids_of, put_rows
+from runvitals.server.database.database import StoredTable, among, ids_of, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import field, run, run_field, writer
@@ -51,11 +51,8 @@ class RunningRun(NamedTuple):
     lane_id: int
 
 
-class FindingResults:
+class FindingResults(StoredTable):
     """The findings about all runs. A run that is purged takes its own with it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def lock(self, run_id: int) -> bool:
         """Keep others from judging a run until the joint transaction ends; return whether it exists."""

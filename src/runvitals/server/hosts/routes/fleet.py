@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -12,6 +12,7 @@ from runvitals.model.durations import HOUR_MS
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.server.access.permission import needs
 from runvitals.server.hosts.fleet import check_aggregate
+from runvitals.server.http.errors import answering
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import Grouping
@@ -24,10 +25,8 @@ router = Router(responses=INVALID_PARAMETER)
 @router.get("/latest", response_model=list[models.LatestSchema], dependencies=[needs("filtered run:read")])
 async def latest(request: Request, library: TheLibrary, run_filter: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
     """The newest values of all running runs, by host."""
-    try:
+    with answering(422):
         values = await library.latest(run_filter, KeyFilter(keys))
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     return await json_response(request, await run_in_threadpool(json_bytes, values))
 
 
@@ -61,11 +60,9 @@ async def aggregate(
     """
     end = library.clock() if t1 is None else t1
     start = end - HOUR_MS if t0 is None else t0
-    try:
+    with answering(422):
         check_aggregate(metric, start, end, bucket)
         groups = await library.aggregate(metric, run_filter, start, end, bucket, group_by)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     columns = ("t", "n", "min", "max", "mean")
     rows: list[dict[str, Any]] = [
         {"group": group.group, **{name: getattr(group, name).tolist() for name in columns}}

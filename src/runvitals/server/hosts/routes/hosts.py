@@ -16,6 +16,7 @@ from runvitals.server.hosts.host_charts import MAX_RUNS, host_series
 from runvitals.server.hosts.hosts import FLAGS, Flag, FleetHost, HostLibrary, HostRun, HostState
 from runvitals.server.hosts.routes import host_models
 from runvitals.server.http.bodies import ErrorAnswer
+from runvitals.server.http.errors import answering
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import Library, SeriesSelection
@@ -111,10 +112,8 @@ async def host_metrics(
     """Series of a host in buckets, over all runs that were on it: `t0` is a day ago by default."""
     start, end = _span(library, t0, t1, DAY_MS)
     runs = await _runs_on(library, host, start, end, MAX_RUNS + 1, readable)
-    try:
+    with answering(422):
         body = await host_series(library, runs, SeriesSelection(tuple(keys), host), start, end, max_points)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     return await json_response(request, await run_in_threadpool(json_bytes, body))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, insert, select
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.requests import mail_draft
 from runvitals.server.mail.message import Message
 
@@ -26,11 +26,8 @@ class MailDraft:
     created_ms: int
 
 
-class MailDraftTable:
+class MailDraftTable(StoredTable):
     """The table of drafts, to which `Notices` can send. They are not encrypted, so none may hold a secret."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @property
     def configured(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from sqlalchemy import Connection, delete, func, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.tables.accounts import email
 from runvitals.server.database.tables.content import outgoing_mail
 
@@ -96,11 +96,8 @@ def add_mail(connection: Connection, mail: NewMail) -> bool:
     return connection.execute(once.returning(_mail.id)).first() is not None
 
 
-class OutgoingMailTable:
+class OutgoingMailTable(StoredTable):
     """The queue of mail."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, mail: NewMail) -> bool:
         """Put a mail into the queue; False if its `once_key` is there."""
@@ -138,36 +135,32 @@ class OutgoingMailTable:
             rows = connection.execute(select(*columns).where(*same, *due).order_by(_mail.id).limit(limit))
             return [WaitingMail(**row._asdict()) for row in rows]
 
-    def mark_sent(self, mail: WaitingMail, now_ms: int, *, message_id: str | None = None) -> None:
+    @in_transaction
+    def mark_sent(
+        self, connection: Connection, mail: WaitingMail, now_ms: int, *, message_id: str | None = None
+    ) -> None:
         """The mail server has accepted it; its text is removed, and the address works.
 
         Args:
             message_id: of the mail that it was sent in, with others.
         """
+        _end(connection, mail, "sent", None, now_ms)
+        if message_id is not None:
+            mine = update(outgoing_mail).where(_mail.id == mail.id)
+            connection.execute(mine.values(message_id=message_id))
+        works = update(email).where(email.c.address_key == mail.address_key)
+        connection.execute(works.where(email.c.failing_since_ms.is_not(None)).values(failing_since_ms=None))
 
-        def work(connection: Connection) -> None:
-            _end(connection, mail, "sent", None, now_ms)
-            if message_id is not None:
-                mine = update(outgoing_mail).where(_mail.id == mail.id)
-                connection.execute(mine.values(message_id=message_id))
-            works = update(email).where(email.c.address_key == mail.address_key)
-            connection.execute(
-                works.where(email.c.failing_since_ms.is_not(None)).values(failing_since_ms=None)
-            )
-
-        self._database.write(work)
-
-    def mark_failed(self, mail: WaitingMail, error: str, now_ms: int, *, bad_address: bool) -> None:
+    @in_transaction
+    def mark_failed(
+        self, connection: Connection, mail: WaitingMail, error: str, now_ms: int, *, bad_address: bool
+    ) -> None:
         """It will never arrive; its text is removed. `bad_address`: the mail server refused the address."""
-
-        def work(connection: Connection) -> None:
-            _end(connection, mail, "failed", error, now_ms)
-            if bad_address:
-                fails = update(email).where(email.c.address_key == mail.address_key)
-                first = fails.where(email.c.failing_since_ms.is_(None))
-                connection.execute(first.values(failing_since_ms=now_ms))
-
-        self._database.write(work)
+        _end(connection, mail, "failed", error, now_ms)
+        if bad_address:
+            fails = update(email).where(email.c.address_key == mail.address_key)
+            first = fails.where(email.c.failing_since_ms.is_(None))
+            connection.execute(first.values(failing_since_ms=now_ms))
 
     def sent_since(self, like: WaitingMail, since_ms: int) -> list[int]:
         """Return when the mails were sent since a time that count with this one, in ascending order.

@@ -11,7 +11,7 @@ from fastapi import HTTPException
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.alerts.slack_app import ID_ENVIRONMENT, ID_SETTING, SECRET_ENVIRONMENT, SECRET_SETTING
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 from runvitals.server.mail.settings import (
@@ -82,10 +82,8 @@ def put_settings(
         elif changes.get("enforce_public_sharing") == "off":
             accounts.guest_links.revoke_all(actor, now_ms, of_teams=True)
 
-    try:
+    with answering(409, SettingFixed):
         accounts.in_one_transaction(change)
-    except SettingFixed as error:
-        raise HTTPException(409, str(error)) from None
     access.rights_changed()
     if matters := sorted(changes.keys() & SECURITY_SETTINGS):
         notices.to_organisation_administrators(messages.settings_changed(requester.mail_name, matters))

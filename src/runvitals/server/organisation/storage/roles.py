@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, distinct, func, insert
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -39,14 +39,19 @@ class RoleRow:
     teams: int
 
 
-class RoleTable:
+class RoleTable(StoredTable):
     """The table of custom roles."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+    @in_transaction
     def create(
-        self, name: str, base: str, actions: Iterable[str], description: str, by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        name: str,
+        base: str,
+        actions: Iterable[str],
+        description: str,
+        by: Actor,
+        now_ms: int,
     ) -> RoleRow:
         """Create a custom role from values that were checked.
 
@@ -55,26 +60,22 @@ class RoleTable:
             LimitReached: there are too many roles.
         """
         added = sorted(set(actions))
-
-        def work(connection: Connection) -> RoleRow:
-            count = connection.execute(select(func.count()).select_from(custom_role)).scalar_one()
-            if count >= MAX_ROLES:
-                raise LimitReached(f"too many custom roles; at most {MAX_ROLES} are allowed")
-            _check_free(connection, name)
-            values = {
-                "name": name,
-                "name_key": name.casefold(),
-                "description": description,
-                "base": base,
-                "created_ms": now_ms,
-            }
-            connection.execute(insert(custom_role).values(values))
-            role = role_by_name(connection, name)
-            _set_actions(connection, role.id, added)
-            record(connection, now_ms, by, "role.create", target=name, after={"base": base, "actions": added})
-            return role_by_name(connection, name)
-
-        return self._database.write(work)
+        count = connection.execute(select(func.count()).select_from(custom_role)).scalar_one()
+        if count >= MAX_ROLES:
+            raise LimitReached(f"too many custom roles; at most {MAX_ROLES} are allowed")
+        _check_free(connection, name)
+        values = {
+            "name": name,
+            "name_key": name.casefold(),
+            "description": description,
+            "base": base,
+            "created_ms": now_ms,
+        }
+        connection.execute(insert(custom_role).values(values))
+        role = role_by_name(connection, name)
+        _set_actions(connection, role.id, added)
+        record(connection, now_ms, by, "role.create", target=name, after={"base": base, "actions": added})
+        return role_by_name(connection, name)
 
     def all(self) -> list[RoleRow]:
         """Return all custom roles by name."""
@@ -86,8 +87,10 @@ class RoleTable:
         with self._database.read() as connection:
             return role_by_name(connection, name)
 
+    @in_transaction
     def update(
         self,
+        connection: Connection,
         current: str,
         by: Actor,
         now_ms: int,
@@ -103,55 +106,48 @@ class RoleTable:
             NotFound: there is no custom role of the `current` name.
         """
         requested = frozenset(actions)
+        role = role_by_name(connection, current)
+        if name.casefold() != role.name.casefold():
+            _check_free(connection, name)
+        values = {"name": name, "name_key": name.casefold(), "description": description}
+        connection.execute(update(custom_role).where(custom_role.c.id == role.id).values(values))
+        _set_actions(connection, role.id, sorted(requested))
+        changed = {"added": sorted(requested - role.actions), "removed": sorted(role.actions - requested)}
+        old = {"name": role.name} if name != role.name else None
+        record(connection, now_ms, by, "role.update", target=name, before=old, after=changed)
+        rights_changed(connection)
+        return role_by_name(connection, name)
 
-        def work(connection: Connection) -> RoleRow:
-            role = role_by_name(connection, current)
-            if name.casefold() != role.name.casefold():
-                _check_free(connection, name)
-            values = {"name": name, "name_key": name.casefold(), "description": description}
-            connection.execute(update(custom_role).where(custom_role.c.id == role.id).values(values))
-            _set_actions(connection, role.id, sorted(requested))
-            changed = {"added": sorted(requested - role.actions), "removed": sorted(role.actions - requested)}
-            old = {"name": role.name} if name != role.name else None
-            record(connection, now_ms, by, "role.update", target=name, before=old, after=changed)
-            rights_changed(connection)
-            return role_by_name(connection, name)
-
-        return self._database.write(work)
-
-    def delete(self, name: str, by: Actor, now_ms: int) -> int:
+    @in_transaction
+    def delete(self, connection: Connection, name: str, by: Actor, now_ms: int) -> int:
         """Delete a role; its members keep the base role. Returns how many they were."""
-
-        def work(connection: Connection) -> int:
-            role = role_by_name(connection, name)
-            holders = connection.execute(
-                select(membership.c.team_id, entity.c.name)
-                .join(user_account, user_account.c.id == membership.c.user_id)
-                .join(entity, entity.c.id == user_account.c.entity_id)
-                .where(membership.c.custom_role_id == role.id)
-            ).all()
-            theirs = update(membership).where(membership.c.custom_role_id == role.id)
-            moved = connection.execute(theirs.values(custom_role_id=None)).rowcount
-            revoke_invitations(connection, now_ms, invitation.c.custom_role_id == role.id)
-            connection.execute(delete(custom_role).where(custom_role.c.id == role.id))
-            record(connection, now_ms, by, "role.delete", target=name, after={"moved": moved})
-            old, new = {"role": role.name}, {"role": role.base}
-            for team_id, user in holders:
-                team = name_of(connection, team_id)
-                record(
-                    connection,
-                    now_ms,
-                    by,
-                    "team.member_role",
-                    entity=team,
-                    target=user,
-                    before=old,
-                    after=new,
-                )
-            rights_changed(connection)
-            return moved
-
-        return self._database.write(work)
+        role = role_by_name(connection, name)
+        holders = connection.execute(
+            select(membership.c.team_id, entity.c.name)
+            .join(user_account, user_account.c.id == membership.c.user_id)
+            .join(entity, entity.c.id == user_account.c.entity_id)
+            .where(membership.c.custom_role_id == role.id)
+        ).all()
+        theirs = update(membership).where(membership.c.custom_role_id == role.id)
+        moved = connection.execute(theirs.values(custom_role_id=None)).rowcount
+        revoke_invitations(connection, now_ms, invitation.c.custom_role_id == role.id)
+        connection.execute(delete(custom_role).where(custom_role.c.id == role.id))
+        record(connection, now_ms, by, "role.delete", target=name, after={"moved": moved})
+        old, new = {"role": role.name}, {"role": role.base}
+        for team_id, user in holders:
+            team = name_of(connection, team_id)
+            record(
+                connection,
+                now_ms,
+                by,
+                "team.member_role",
+                entity=team,
+                target=user,
+                before=old,
+                after=new,
+            )
+        rights_changed(connection)
+        return moved
 
 
 def role_by_name(connection: Connection, name: str) -> RoleRow:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, put_rows
+from runvitals.server.database.database import Database, StoredTable, add_rows, in_transaction, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import organisation_setting
 from runvitals.server.database.tables.usage import statement
@@ -23,7 +23,7 @@ SCIM_SETTINGS = (SCIM_SECRET, SCIM_USED)
 """The row that no user sets: the key that signs cursors of lists, so that pages go on after a restart."""
 
 
-class SettingTable:
+class SettingTable(StoredTable):
     """The table of settings, as JSON values by name. Names and values are checked by the caller.
 
     Attributes:
@@ -32,7 +32,7 @@ class SettingTable:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.fixed: Mapping[str, Any] = {}
         self.fixed_by: str | None = None
 
@@ -49,29 +49,30 @@ class SettingTable:
         """Return whether deletions of accounts remove the names of their users from the audit log."""
         return self.all().get("audit_anonymise") is True
 
+    @in_transaction
     def put(
-        self, changes: Mapping[str, Any], by: Actor, now_ms: int, secret: frozenset[str] = frozenset()
+        self,
+        connection: Connection,
+        changes: Mapping[str, Any],
+        by: Actor,
+        now_ms: int,
+        secret: frozenset[str] = frozenset(),
     ) -> None:
         """Change settings. The audit log gets the values of all that are not `secret`.
 
         Raises:
             SettingFixed: statements were issued with another currency or time zone.
         """
-
-        def work(connection: Connection) -> None:
-            _check_fixed(connection, changes)
-            before = _all(connection)
-            rows = [
-                {"name": name, "value": json.dumps(value), "set_ms": now_ms}
-                for name, value in changes.items()
-            ]
-            put_rows(connection, organisation_setting, rows)
-            old = {name: "…" if name in secret else before.get(name) for name in changes}
-            new = {name: "…" if name in secret else value for name, value in changes.items()}
-            record(connection, now_ms, by, "org.settings", before=old, after=new)
-            rights_changed(connection)
-
-        self._database.write(work)
+        _check_fixed(connection, changes)
+        before = _all(connection)
+        rows = [
+            {"name": name, "value": json.dumps(value), "set_ms": now_ms} for name, value in changes.items()
+        ]
+        put_rows(connection, organisation_setting, rows)
+        old = {name: "…" if name in secret else before.get(name) for name in changes}
+        new = {name: "…" if name in secret else value for name, value in changes.items()}
+        record(connection, now_ms, by, "org.settings", before=old, after=new)
+        rights_changed(connection)
 
 
 def _all(connection: Connection) -> dict[str, Any]:

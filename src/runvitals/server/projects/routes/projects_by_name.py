@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Path, Request
+from fastapi import Path, Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.server.access.permission import needs, recording
 from runvitals.server.http.bodies import ErrorAnswer
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes import models
@@ -50,11 +50,9 @@ async def rename_project(
     if not can_be_addressed(changes.name):
         expected = f"invalid project name {changes.name!r}; expected {PROJECT_NAME_ALLOWED}"
         raise InvalidFields({"name": expected})
-    try:
+    with answering(409):
         recorded = recording(request, "project.update", fields=["name"])
         await library.rename_project(project, changes.name, number, recorded)
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     return {"project": changes.name, "done": "rename"}
 
 

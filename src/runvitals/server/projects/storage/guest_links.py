@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, insert, or_, sel
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.projects import guest_link
@@ -34,11 +34,8 @@ class GuestLinkRow:
 _LINKS = select(*[guest_link.c[name] for name in GuestLinkRow.__dataclass_fields__])
 
 
-class GuestLinkTable:
+class GuestLinkTable(StoredTable):
     """The table of guest links."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,
@@ -118,33 +115,27 @@ class GuestLinkTable:
             rows = connection.execute(_LINKS.where(target, *_valid(now_ms)).order_by(guest_link.c.id))
             return [GuestLinkRow(**row._asdict()) for row in rows]
 
-    def revoke(self, link_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def revoke(self, connection: Connection, link_id: int, by: Actor, now_ms: int) -> None:
         """Revoke a link. Revoking it twice has no effect.
 
         Raises:
             NotFound: there is no such link.
         """
+        mine = guest_link.c.id == link_id
+        row = connection.execute(_LINKS.where(mine)).first()
+        if row is None:
+            raise NotFound(f"there is no link with id {link_id}")
+        living = update(guest_link).where(mine, guest_link.c.revoked_ms.is_(None))
+        if connection.execute(living.values(revoked_ms=now_ms)).rowcount:
+            _record(connection, GuestLinkRow(**row._asdict()), by, now_ms, "revoke")
+            rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            mine = guest_link.c.id == link_id
-            row = connection.execute(_LINKS.where(mine)).first()
-            if row is None:
-                raise NotFound(f"there is no link with id {link_id}")
-            living = update(guest_link).where(mine, guest_link.c.revoked_ms.is_(None))
-            if connection.execute(living.values(revoked_ms=now_ms)).rowcount:
-                _record(connection, GuestLinkRow(**row._asdict()), by, now_ms, "revoke")
-                rights_changed(connection)
-
-        self._database.write(work)
-
-    def revoke_of_entity(self, entity_id: int, by: Actor, now_ms: int) -> int:
+    @in_transaction
+    def revoke_of_entity(self, connection: Connection, entity_id: int, by: Actor, now_ms: int) -> int:
         """Revoke the links to all that a team or user has; returns how many."""
-
-        def work(connection: Connection) -> int:
-            theirs = _to_entity(entity_id)
-            return revoke_links(connection, theirs, by, now_ms, name_of(connection, entity_id))
-
-        return self._database.write(work)
+        theirs = _to_entity(entity_id)
+        return revoke_links(connection, theirs, by, now_ms, name_of(connection, entity_id))
 
     def revoke_all(self, by: Actor, now_ms: int, *, of_teams: bool = False) -> int:
         """Revoke all links, or only those to what is `of_teams`; returns how many."""

@@ -12,7 +12,7 @@ from runvitals.model.errors import UnknownProject, UnknownRun
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -93,11 +93,8 @@ _PROJECTS = (
 )
 
 
-class OwnedProjectTable:
+class OwnedProjectTable(StoredTable):
     """The projects of teams and users."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> ProjectDetail:
         """Return a project that a team or user has, or raise UnknownProject."""
@@ -117,8 +114,10 @@ class OwnedProjectTable:
             raise UnknownProject(f"there is no project {f'{owner}/{name}'!r}")
         return ProjectDetail(**row._asdict())
 
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         entity_id: int,
         name: str,
         by: Actor,
@@ -140,21 +139,22 @@ class OwnedProjectTable:
         key = entity_id, checked_text("name", name)
         text = checked_text("description", description)
         owner = ProjectOwner(entity_id, owner_id, visibility)
+        # One after the other, so that only one of two creates a name.
+        connection.execute(select(entity.c.id).where(entity.c.id == entity_id).with_for_update())
+        if find_projects(connection, [key]):
+            raise NameTaken(f"the project {key[1]!r} already exists")
+        number = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
+        connection.execute(update(project).where(project.c.id == number).values(description=text))
+        row = _detail(connection, number)
+        if row.visibility == "restricted":
+            _add_self(connection, number, by, now_ms)
+        _record(connection, now_ms, by, "project.create", row, after={"visibility": row.visibility})
+        return row
 
-        def work(connection: Connection) -> ProjectDetail:
-            if find_projects(connection, [key]):
-                raise NameTaken(f"the project {key[1]!r} already exists")
-            number = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
-            connection.execute(update(project).where(project.c.id == number).values(description=text))
-            row = _detail(connection, number)
-            if row.visibility == "restricted":
-                _add_self(connection, number, by, now_ms)
-            _record(connection, now_ms, by, "project.create", row, after={"visibility": row.visibility})
-            return row
-
-        return self._database.write(work)
-
-    def update(self, project_id: int, by: Actor, now_ms: int, **changes: Any) -> ProjectDetail:
+    @in_transaction
+    def update(
+        self, connection: Connection, /, project_id: int, by: Actor, now_ms: int, **changes: Any
+    ) -> ProjectDetail:
         """Change the name, description, overview, visibility or owner (`owner_id`): all of them, or none.
 
         The visibility must be one that was checked. Who restricts a project becomes a member of it.
@@ -167,53 +167,43 @@ class OwnedProjectTable:
             field: value if field in _UNCHECKED else checked_text(field, value)
             for field, value in changes.items()
         }
+        before = _detail(connection, project_id)
+        changed = {field: value for field, value in values.items() if getattr(before, field) != value}
+        if changed:
+            _change(connection, before, changed, now_ms)
+            if changed.get("visibility") == "restricted":
+                _add_self(connection, project_id, by, now_ms)
+            _record_changes(connection, now_ms, by, before, changed)
+            rights_changed(connection)
+        return _detail(connection, project_id)
 
-        def work(connection: Connection) -> ProjectDetail:
-            before = _detail(connection, project_id)
-            changed = {field: value for field, value in values.items() if getattr(before, field) != value}
-            if changed:
-                _change(connection, before, changed, now_ms)
-                if changed.get("visibility") == "restricted":
-                    _add_self(connection, project_id, by, now_ms)
-                _record_changes(connection, now_ms, by, before, changed)
-                rights_changed(connection)
-            return _detail(connection, project_id)
-
-        return self._database.write(work)
-
-    def trash(self, project_id: int, by: Actor, now_ms: int) -> int:
+    @in_transaction
+    def trash(self, connection: Connection, project_id: int, by: Actor, now_ms: int) -> int:
         """Move a project to the trash with all its runs; returns how many."""
+        row = _detail(connection, project_id)
+        if row.deleted_ms is not None:
+            return 0
+        connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=now_ms))
+        living = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
+        tell_runs(connection, living, by, now_ms, DELETED)
+        runs = connection.execute(update(run).where(living).values(deleted_ms=now_ms)).rowcount
+        _record(connection, now_ms, by, "project.delete", row, after={"runs": runs})
+        rights_changed(connection)
+        return runs
 
-        def work(connection: Connection) -> int:
-            row = _detail(connection, project_id)
-            if row.deleted_ms is not None:
-                return 0
-            connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=now_ms))
-            living = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
-            tell_runs(connection, living, by, now_ms, DELETED)
-            runs = connection.execute(update(run).where(living).values(deleted_ms=now_ms)).rowcount
-            _record(connection, now_ms, by, "project.delete", row, after={"runs": runs})
-            rights_changed(connection)
-            return runs
-
-        return self._database.write(work)
-
-    def restore(self, project_id: int, by: Actor, now_ms: int) -> int:
+    @in_transaction
+    def restore(self, connection: Connection, project_id: int, by: Actor, now_ms: int) -> int:
         """Take a project out of the trash with the runs that went there with it; returns how many."""
-
-        def work(connection: Connection) -> int:
-            row = _detail(connection, project_id)
-            if row.deleted_ms is None:
-                return 0
-            connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=None))
-            with_it = (run.c.project_id == project_id) & (run.c.deleted_ms == row.deleted_ms)
-            tell_runs(connection, with_it, by, now_ms, RESTORED)
-            runs = connection.execute(update(run).where(with_it).values(deleted_ms=None)).rowcount
-            _record(connection, now_ms, by, "project.restore", row, after={"runs": runs})
-            rights_changed(connection)
-            return runs
-
-        return self._database.write(work)
+        row = _detail(connection, project_id)
+        if row.deleted_ms is None:
+            return 0
+        connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=None))
+        with_it = (run.c.project_id == project_id) & (run.c.deleted_ms == row.deleted_ms)
+        tell_runs(connection, with_it, by, now_ms, RESTORED)
+        runs = connection.execute(update(run).where(with_it).values(deleted_ms=None)).rowcount
+        _record(connection, now_ms, by, "project.restore", row, after={"runs": runs})
+        rights_changed(connection)
+        return runs
 
     def trashed_before(self, before_ms: int) -> list[int]:
         """The ids of the projects that went to the trash before a time."""
@@ -233,16 +223,13 @@ class OwnedProjectTable:
         with self._database.read() as connection:
             return list(connection.execute(theirs).scalars())
 
-    def purge(self, project_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def purge(self, connection: Connection, project_id: int, by: Actor, now_ms: int) -> None:
         """Remove a project for good. Remove its runs first."""
-
-        def work(connection: Connection) -> None:
-            row = _detail(connection, project_id)
-            connection.execute(delete(project).where(project.c.id == project_id))
-            _record(connection, now_ms, by, "project.purge", row)
-            rights_changed(connection)
-
-        self._database.write(work)
+        row = _detail(connection, project_id)
+        connection.execute(delete(project).where(project.c.id == project_id))
+        _record(connection, now_ms, by, "project.purge", row)
+        rights_changed(connection)
 
     def members(self, project_id: int) -> list[ProjectMember]:
         """Who was added to a project, users by name first."""
@@ -275,16 +262,13 @@ class OwnedProjectTable:
                 for row in connection.execute(accounts.order_by(service_account.c.name))
             ]
 
-    def set_star(self, project_id: int, user_id: int, starred: bool) -> None:
+    @in_transaction
+    def set_star(self, connection: Connection, project_id: int, user_id: int, starred: bool) -> None:
         """Mark a project with a star for a user, or remove the star."""
         mine = (project_star.c.project_id == project_id, project_star.c.user_id == user_id)
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(project_star).where(*mine))
-            if starred:
-                connection.execute(insert(project_star).values(project_id=project_id, user_id=user_id))
-
-        self._database.write(work)
+        connection.execute(delete(project_star).where(*mine))
+        if starred:
+            connection.execute(insert(project_star).values(project_id=project_id, user_id=user_id))
 
     def starred(self, user_id: int) -> frozenset[int]:
         """The ids of the projects that a user marked."""
@@ -292,7 +276,8 @@ class OwnedProjectTable:
         with self._database.read() as connection:
             return frozenset(connection.execute(mine).scalars())
 
-    def move_run(self, run_id: int, project_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def move_run(self, connection: Connection, run_id: int, project_id: int, by: Actor, now_ms: int) -> None:
         """Move a run to a project of another team or user. Its author stays, its guest links end.
 
         Raises:
@@ -300,34 +285,30 @@ class OwnedProjectTable:
             NameTaken: there is a run of the same id.
             OtherStorage: the files of the two teams are in different places.
         """
-
-        def work(connection: Connection) -> None:
-            row = _run(connection, run_id)
-            source, target = _detail(connection, row.project_id), _detail(connection, project_id)
-            require_same_place(connection, source.entity_id, target.entity_id)
-            mine = run.c.id == run_id
-            try:
-                with connection.begin_nested():
-                    connection.execute(update(run).where(mine).values(project_id=project_id))
-                    copy_entities(connection, mine)
-            except IntegrityError:
-                raise NameTaken(f"{target.entity} already has a run {row.uid!r}") from None
-            if source.entity_id != target.entity_id:
-                revoke_links(
-                    connection,
-                    guest_link.c.run_id == run_id,
-                    by,
-                    now_ms,
-                    name_of(connection, source.entity_id),
-                )
-            tell_runs(connection, mine, by, now_ms, move_event(target.entity, target.name))
-            old = {"entity": source.entity, "project": source.name}
-            new = {"entity": target.entity, "project": target.name}
-            for number in (source, target):
-                _record(connection, now_ms, by, "run.move", number, run=row.uid, before=old, after=new)
-            rights_changed(connection)
-
-        self._database.write(work)
+        row = _run(connection, run_id)
+        source, target = _detail(connection, row.project_id), _detail(connection, project_id)
+        require_same_place(connection, source.entity_id, target.entity_id)
+        mine = run.c.id == run_id
+        try:
+            with connection.begin_nested():
+                connection.execute(update(run).where(mine).values(project_id=project_id))
+                copy_entities(connection, mine)
+        except IntegrityError:
+            raise NameTaken(f"{target.entity} already has a run {row.uid!r}") from None
+        if source.entity_id != target.entity_id:
+            revoke_links(
+                connection,
+                guest_link.c.run_id == run_id,
+                by,
+                now_ms,
+                name_of(connection, source.entity_id),
+            )
+        tell_runs(connection, mine, by, now_ms, move_event(target.entity, target.name))
+        old = {"entity": source.entity, "project": source.name}
+        new = {"entity": target.entity, "project": target.name}
+        for number in (source, target):
+            _record(connection, now_ms, by, "run.move", number, run=row.uid, before=old, after=new)
+        rights_changed(connection)
 
 
 def checked_text(field: str, value: str) -> str:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from runvitals.model.errors import UnknownProject
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     entity,
@@ -55,11 +55,8 @@ class ListedProject:
     newest_ms: int | None
 
 
-class ProjectMemberTable:
+class ProjectMemberTable(StoredTable):
     """Members of projects, and whose projects are."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> OwnedProject:
         """Return a project, or raise UnknownProject."""
@@ -117,8 +114,10 @@ class ProjectMemberTable:
             )
             return owner_id is not None and connection.execute(others.limit(1)).first() is None
 
+    @in_transaction
     def add(
         self,
+        connection: Connection,
         project_id: int,
         by: Actor,
         now_ms: int,
@@ -135,34 +134,32 @@ class ProjectMemberTable:
             NotAllowed: the user is not in the team.
             NotFound: there is no such role.
         """
+        row = _project(connection, project_id)
+        if user_id is not None:
+            mine = (membership.c.team_id == row.entity_id, membership.c.user_id == user_id)
+            if connection.execute(select(membership.c.id).where(*mine)).first() is None:
+                raise NotAllowed("only members of the team can be added to its projects")
+        base, role_id = (None, None) if role is None else resolve_role(connection, role)
+        mine = _mine(project_id, user_id, service_account_id)
+        present = connection.execute(delete(project_member).where(*mine)).rowcount
+        values = {
+            "project_id": project_id,
+            "user_id": user_id,
+            "service_account_id": service_account_id,
+            "role": base,
+            "custom_role_id": role_id,
+            "created_ms": now_ms,
+        }
+        connection.execute(insert(project_member).values(values))
+        target = _member_name(connection, user_id, service_account_id)
+        action = "project.member_role" if present else "project.member_add"
+        _record(connection, now_ms, by, action, row, target=target, after={"role": role})
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            row = _project(connection, project_id)
-            if user_id is not None:
-                mine = (membership.c.team_id == row.entity_id, membership.c.user_id == user_id)
-                if connection.execute(select(membership.c.id).where(*mine)).first() is None:
-                    raise NotAllowed("only members of the team can be added to its projects")
-            base, role_id = (None, None) if role is None else resolve_role(connection, role)
-            mine = _mine(project_id, user_id, service_account_id)
-            present = connection.execute(delete(project_member).where(*mine)).rowcount
-            values = {
-                "project_id": project_id,
-                "user_id": user_id,
-                "service_account_id": service_account_id,
-                "role": base,
-                "custom_role_id": role_id,
-                "created_ms": now_ms,
-            }
-            connection.execute(insert(project_member).values(values))
-            target = _member_name(connection, user_id, service_account_id)
-            action = "project.member_role" if present else "project.member_add"
-            _record(connection, now_ms, by, action, row, target=target, after={"role": role})
-            rights_changed(connection)
-
-        self._database.write(work)
-
+    @in_transaction
     def remove(
         self,
+        connection: Connection,
         project_id: int,
         by: Actor,
         now_ms: int,
@@ -175,21 +172,20 @@ class ProjectMemberTable:
         Raises:
             NotFound: there is no such member.
         """
+        mine = _mine(project_id, user_id, service_account_id)
+        if not connection.execute(delete(project_member).where(*mine)).rowcount:
+            raise NotFound("this user or service account is not a member of the project")
+        row, target = (
+            _project(connection, project_id),
+            _member_name(connection, user_id, service_account_id),
+        )
+        _record(connection, now_ms, by, "project.member_remove", row, target=target)
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            mine = _mine(project_id, user_id, service_account_id)
-            if not connection.execute(delete(project_member).where(*mine)).rowcount:
-                raise NotFound("this user or service account is not a member of the project")
-            row, target = (
-                _project(connection, project_id),
-                _member_name(connection, user_id, service_account_id),
-            )
-            _record(connection, now_ms, by, "project.member_remove", row, target=target)
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def transfer(self, project_id: int, entity_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def transfer(
+        self, connection: Connection, project_id: int, entity_id: int, by: Actor, now_ms: int
+    ) -> None:
         """Give a project to another team or user.
 
         Members who are not in the new team are dropped, and guest links are revoked: the new owner did not
@@ -200,33 +196,27 @@ class ProjectMemberTable:
                 runs.
             OtherStorage: the files of the two are in different places.
         """
-
-        def work(connection: Connection) -> None:
-            row = _project(connection, project_id)
-            require_same_place(connection, row.entity_id, entity_id)
-            remember_address(connection, project_id, now_ms)
-            owner = None if row.entity_id is None else name_of(connection, row.entity_id)
-            mine = to_projects(select(project.c.id).where(project.c.id == project_id))
-            revoke_links(connection, mine, by, now_ms, owner)
-            give_project(connection, project_id, entity_id)
-            team = select(membership.c.user_id).where(membership.c.team_id == entity_id)
-            strangers = (project_member.c.user_id.is_(None)) | (project_member.c.user_id.not_in(team))
-            connection.execute(
-                delete(project_member).where(project_member.c.project_id == project_id, strangers)
-            )
-            stays = connection.execute(team.where(membership.c.user_id == row.owner_id)).first() is not None
-            of_space = select(user_account.c.id).where(user_account.c.entity_id == entity_id)
-            new_owner = row.owner_id if stays else connection.execute(of_space).scalar()
-            connection.execute(update(project).where(project.c.id == project_id).values(owner_id=new_owner))
-            old = {"entity": name_of(connection, row.entity_id)[1]}
-            new = {"entity": name_of(connection, entity_id)[1]}
-            theirs = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
-            tell_runs(connection, theirs, by, now_ms, move_event(new["entity"], row.name))
-            for side in (row, _project(connection, project_id)):
-                _record(connection, now_ms, by, "project.transfer", side, before=old, after=new)
-            rights_changed(connection)
-
-        self._database.write(work)
+        row = _project(connection, project_id)
+        require_same_place(connection, row.entity_id, entity_id)
+        remember_address(connection, project_id, now_ms)
+        owner = None if row.entity_id is None else name_of(connection, row.entity_id)
+        mine = to_projects(select(project.c.id).where(project.c.id == project_id))
+        revoke_links(connection, mine, by, now_ms, owner)
+        give_project(connection, project_id, entity_id)
+        team = select(membership.c.user_id).where(membership.c.team_id == entity_id)
+        strangers = (project_member.c.user_id.is_(None)) | (project_member.c.user_id.not_in(team))
+        connection.execute(delete(project_member).where(project_member.c.project_id == project_id, strangers))
+        stays = connection.execute(team.where(membership.c.user_id == row.owner_id)).first() is not None
+        of_space = select(user_account.c.id).where(user_account.c.entity_id == entity_id)
+        new_owner = row.owner_id if stays else connection.execute(of_space).scalar()
+        connection.execute(update(project).where(project.c.id == project_id).values(owner_id=new_owner))
+        old = {"entity": name_of(connection, row.entity_id)[1]}
+        new = {"entity": name_of(connection, entity_id)[1]}
+        theirs = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
+        tell_runs(connection, theirs, by, now_ms, move_event(new["entity"], row.name))
+        for side in (row, _project(connection, project_id)):
+            _record(connection, now_ms, by, "project.transfer", side, before=old, after=new)
+        rights_changed(connection)
 
 
 def _mine(project_id: int, user_id: int | None, service_account_id: int | None) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.projects import project_redirect
 from runvitals.server.database.tables.runs import project, run
 
@@ -33,11 +33,8 @@ def remember_address(connection: Connection, project_id: int, now_ms: int) -> No
     connection.execute(insert(project_redirect).values(values))
 
 
-class ProjectRedirectTable:
+class ProjectRedirectTable(StoredTable):
     """The table of former addresses of projects."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def target(self, entity_id: int, name: str, now_ms: int) -> int | None:
         """The id of the project that had this name there; None if none had, or it is too long ago."""

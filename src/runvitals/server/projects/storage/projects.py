@@ -14,7 +14,7 @@ from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import project_name
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, among, rows_named
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction, rows_named
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, team
 from runvitals.server.database.tables.runs import project, run
@@ -103,11 +103,8 @@ def _default_visibilities(connection: Connection, entities: Iterable[int | None]
     }
 
 
-class ProjectTable:
+class ProjectTable(StoredTable):
     """The table of projects."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, now_ms: int, readable: ReadableRuns | None = None) -> list[StoredProject]:
         """The projects that have runs, in descending order of their newest run.
@@ -206,7 +203,10 @@ class ProjectTable:
             raise UnknownProject(f"there is no project with the number {project_id}")
         return created
 
-    def ensure(self, name: str, owner: ProjectOwner, now_ms: int, by: Actor | None = None) -> int:
+    @in_transaction
+    def ensure(
+        self, connection: Connection, name: str, owner: ProjectOwner, now_ms: int, by: Actor | None = None
+    ) -> int:
         """The id of a project of an entity; it is created if it does not exist.
 
         Args:
@@ -214,18 +214,14 @@ class ProjectTable:
         """
         checked = project_name(name)
         key = (owner.entity_id, checked)
-
-        def work(connection: Connection) -> int:
-            present = find_projects(connection, [key]).get(key)
-            if present is not None:
-                return present
-            created = ensure_projects(connection, [(checked, owner)], now_ms)[key]
-            if by is not None and owner.entity_id is not None:
-                entity_name = name_of(connection, owner.entity_id)
-                record(connection, now_ms, by, "project.create", entity=entity_name, project=checked)
-            return created
-
-        return self._database.write(work)
+        present = find_projects(connection, [key]).get(key)
+        if present is not None:
+            return present
+        created = ensure_projects(connection, [(checked, owner)], now_ms)[key]
+        if by is not None and owner.entity_id is not None:
+            entity_name = name_of(connection, owner.entity_id)
+            record(connection, now_ms, by, "project.create", entity=entity_name, project=checked)
+        return created
 
     def rename(self, project_id: int, name: str, now_ms: int) -> None:
         """Rename a project. Later runs under the old name belong to a new project.

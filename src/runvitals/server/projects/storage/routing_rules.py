@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.runs import project, routing_rules
 
@@ -25,7 +25,7 @@ class StoredRules:
     changed_ms: int | None = None
 
 
-class RoutingRuleTable:
+class RoutingRuleTable(StoredTable):
     """The table of routing rules. What they mean is not known here.
 
     Example:
@@ -33,9 +33,6 @@ class RoutingRuleTable:
         >>> metadata_store.routing_rules.get(3).rules
         {'run': ['{trial}']}
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> StoredRules:
         """The rules of a project."""
@@ -57,36 +54,35 @@ class RoutingRuleTable:
             row = connection.execute(statement).first()
         return StoredRules() if row is None else StoredRules(json.loads(row.data), row.changed_ms)
 
-    def set(self, project_id: int, rules: Rules, by: Actor, now_ms: int) -> StoredRules:
+    @in_transaction
+    def set(
+        self, connection: Connection, project_id: int, rules: Rules, by: Actor, now_ms: int
+    ) -> StoredRules:
         """Replace the rules of a project by valid ones; without any, the default ones count again.
 
         Raises:
             UnknownProject: there is no such project.
         """
         new_rules = {field: list(texts) for field, texts in rules.items()}
-
-        def work(connection: Connection) -> StoredRules:
-            owner_row = connection.execute(
-                select(project.c.name, project.c.entity_id, entity.c.name.label("entity"))
-                .outerjoin(entity, entity.c.id == project.c.entity_id)
-                .where(project.c.id == project_id)
-            ).first()
-            if owner_row is None:
-                raise UnknownProject(f"there is no project with the id {project_id}")
-            connection.execute(delete(routing_rules).where(routing_rules.c.project_id == project_id))
-            if new_rules:
-                row = {"project_id": project_id, "data": json.dumps(new_rules), "changed_ms": now_ms}
-                connection.execute(insert(routing_rules).values(row))
-            owner = None if owner_row.entity_id is None else (owner_row.entity_id, owner_row.entity)
-            record(
-                connection,
-                now_ms,
-                by,
-                "project.routing_rules",
-                entity=owner,
-                project=owner_row.name,
-                after={"fields": sorted(new_rules)},
-            )
-            return StoredRules(new_rules, now_ms) if new_rules else StoredRules()
-
-        return self._database.write(work)
+        owner_row = connection.execute(
+            select(project.c.name, project.c.entity_id, entity.c.name.label("entity"))
+            .outerjoin(entity, entity.c.id == project.c.entity_id)
+            .where(project.c.id == project_id)
+        ).first()
+        if owner_row is None:
+            raise UnknownProject(f"there is no project with the id {project_id}")
+        connection.execute(delete(routing_rules).where(routing_rules.c.project_id == project_id))
+        if new_rules:
+            row = {"project_id": project_id, "data": json.dumps(new_rules), "changed_ms": now_ms}
+            connection.execute(insert(routing_rules).values(row))
+        owner = None if owner_row.entity_id is None else (owner_row.entity_id, owner_row.entity)
+        record(
+            connection,
+            now_ms,
+            by,
+            "project.routing_rules",
+            entity=owner,
+            project=owner_row.name,
+            after={"fields": sorted(new_rules)},
+        )
+        return StoredRules(new_rules, now_ms) if new_rules else StoredRules()

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
 
 from runvitals.model import json_values
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.projects import saved_view
@@ -59,7 +59,7 @@ class ViewChanged(ValueError):
         self.current = current
 
 
-class SavedViewTable:
+class SavedViewTable(StoredTable):
     """The table of saved views.
 
     Example:
@@ -68,9 +68,6 @@ class SavedViewTable:
         >>> views.of_project(3, "runs", None) == [view]
         True
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_project(self, project_id: int, kind: str | None, user_id: int | None) -> list[SavedView]:
         """The published views of a project and those of a user, by name.
@@ -94,8 +91,10 @@ class SavedViewTable:
         with self._database.read() as connection:
             return _to_view(connection, view_id)
 
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         project_id: int,
         kind: str,
         name: str,
@@ -120,18 +119,16 @@ class SavedViewTable:
             "revision": 1,
             "changed_ms": now_ms,
         }
+        _check_count(connection, project_id, kind, user_id)
+        view_id = connection.execute(
+            insert(saved_view).values(values).returning(saved_view.c.id)
+        ).scalar_one()
+        return _to_view(connection, view_id)
 
-        def work(connection: Connection) -> SavedView:
-            _check_count(connection, project_id, kind, user_id)
-            view_id = connection.execute(
-                insert(saved_view).values(values).returning(saved_view.c.id)
-            ).scalar_one()
-            return _to_view(connection, view_id)
-
-        return self._database.write(work)
-
+    @in_transaction
     def change(
         self,
+        connection: Connection,
         view_id: int,
         revision: int,
         now_ms: int,
@@ -159,17 +156,13 @@ class SavedViewTable:
             values["data"] = _encode(data)
         if move_to is not None:
             values["user_id"] = move_to[0]
-
-        def work(connection: Connection) -> SavedView:
-            before = _to_view(connection, view_id)
-            if move_to is not None and before.user_id != move_to[0]:
-                _check_count(connection, before.project_id, before.kind, move_to[0])
-            same = (saved_view.c.id == view_id, saved_view.c.revision == revision)
-            if connection.execute(update(saved_view).where(*same).values(values)).rowcount == 0:
-                raise ViewChanged(_to_view(connection, view_id))
-            return _to_view(connection, view_id)
-
-        return self._database.write(work)
+        before = _to_view(connection, view_id)
+        if move_to is not None and before.user_id != move_to[0]:
+            _check_count(connection, before.project_id, before.kind, move_to[0])
+        same = (saved_view.c.id == view_id, saved_view.c.revision == revision)
+        if connection.execute(update(saved_view).where(*same).values(values)).rowcount == 0:
+            raise ViewChanged(_to_view(connection, view_id))
+        return _to_view(connection, view_id)
 
     def delete(self, view_id: int) -> None:
         """Delete a view; without effect if there is none."""

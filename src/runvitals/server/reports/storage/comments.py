@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
 
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_comment, report_reaction
 from runvitals.store.errors import LimitReached, NotFound
@@ -66,16 +66,13 @@ class UnknownComment(NotFound):
         super().__init__(f"there is no comment {comment_id} on this report")
 
 
-class ReportCommentTable:
+class ReportCommentTable(StoredTable):
     """The tables of comments and reactions.
 
     Example:
         >>> comment = comments.add(4, NewComment("Why 3e-4?", block="aaaa"), user_id, now_ms)
         >>> comments.react(comment, user_id, "👍", True, now_ms)
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_report(self, report_id: int) -> list[CommentRow]:
         """Return the comments of a report, the oldest first."""
@@ -93,74 +90,69 @@ class ReportCommentTable:
         with self._database.read() as connection:
             return _read(connection, (report_comment.c.id == first) | (report_comment.c.reply_to == first))
 
-    def add(self, report_id: int, new: NewComment, author_id: int, now_ms: int) -> CommentRow:
+    @in_transaction
+    def add(
+        self, connection: Connection, report_id: int, new: NewComment, author_id: int, now_ms: int
+    ) -> CommentRow:
         """Add a comment; a reply to a reply belongs to the same thread.
 
         Raises:
             UnknownComment: that of `reply_to`.
             LimitReached: the report has too many.
         """
-
-        def work(connection: Connection) -> CommentRow:
-            counted = select(func.count()).select_from(report_comment)
-            count = connection.execute(counted.where(report_comment.c.report_id == report_id)).scalar_one()
-            if count >= MAX_COMMENTS:
-                raise LimitReached(f"the report has {MAX_COMMENTS:,} comments, which is the most it may have")
-            place: dict[str, Any] = {"block": new.block, "panel": new.panel, "x": new.x, "reply_to": None}
-            if new.reply_to is not None:
-                first = _comment(connection, report_id, new.reply_to)
-                place = {"block": first.block, "panel": first.panel, "x": first.x}
-                place["reply_to"] = first.reply_to or first.id
-            values = {"report_id": report_id, "author_id": author_id, "text": new.text, "created_ms": now_ms}
-            added = insert(report_comment).values(**values, **place).returning(report_comment.c.id)
-            return _comment(connection, report_id, connection.execute(added).scalar_one())
-
-        return self._database.write(work)
+        counted = select(func.count()).select_from(report_comment)
+        count = connection.execute(counted.where(report_comment.c.report_id == report_id)).scalar_one()
+        if count >= MAX_COMMENTS:
+            raise LimitReached(f"the report has {MAX_COMMENTS:,} comments, which is the most it may have")
+        place: dict[str, Any] = {"block": new.block, "panel": new.panel, "x": new.x, "reply_to": None}
+        if new.reply_to is not None:
+            first = _comment(connection, report_id, new.reply_to)
+            place = {"block": first.block, "panel": first.panel, "x": first.x}
+            place["reply_to"] = first.reply_to or first.id
+        values = {"report_id": report_id, "author_id": author_id, "text": new.text, "created_ms": now_ms}
+        added = insert(report_comment).values(**values, **place).returning(report_comment.c.id)
+        return _comment(connection, report_id, connection.execute(added).scalar_one())
 
     def change(self, comment: CommentRow, text: str, now_ms: int) -> None:
         """Replace the text of a comment."""
         self._set(comment, {"text": text, "changed_ms": now_ms})
 
-    def remove(self, comment: CommentRow) -> None:
+    @in_transaction
+    def remove(self, connection: Connection, comment: CommentRow) -> None:
         """Delete a comment. Where others have replied, its place in the thread stays, without text."""
         same = report_comment.c.id == comment.id
         emptied = {"text": "", "author_id": None, "changed_ms": None}
-
-        def work(connection: Connection) -> None:
-            replies = report_comment.alias()
-            has_replies = select(exists().where(replies.c.reply_to == comment.id))
-            if connection.execute(has_replies).scalar():
-                connection.execute(update(report_comment).where(same).values(emptied))
-                reactions = delete(report_reaction).where(report_reaction.c.comment_id == comment.id)
-                connection.execute(reactions)
-            else:
-                connection.execute(delete(report_comment).where(same))
-
-        self._database.write(work)
+        replies = report_comment.alias()
+        has_replies = select(exists().where(replies.c.reply_to == comment.id))
+        if connection.execute(has_replies).scalar():
+            connection.execute(update(report_comment).where(same).values(emptied))
+            reactions = delete(report_reaction).where(report_reaction.c.comment_id == comment.id)
+            connection.execute(reactions)
+        else:
+            connection.execute(delete(report_comment).where(same))
 
     def resolve(self, comment: CommentRow, by: int | None, now_ms: int | None) -> None:
         """Mark a thread as resolved by a user; or as open again, without a time."""
         self._set(comment, {"resolved_by": by, "resolved_ms": now_ms})
 
-    def react(self, comment: CommentRow, user_id: int, emoji: str, reacts: bool, now_ms: int) -> None:
+    @in_transaction
+    def react(
+        self, connection: Connection, comment: CommentRow, user_id: int, emoji: str, reacts: bool, now_ms: int
+    ) -> None:
         """Add a reaction of a user, or take it back.
 
         Raises:
             LimitReached: the comment has too many.
         """
         row = {"comment_id": comment.id, "user_id": user_id, "emoji": emoji}
-
-        def work(connection: Connection) -> None:
-            if not reacts:
-                same = [report_reaction.c[name] == value for name, value in row.items()]
-                connection.execute(delete(report_reaction).where(*same))
-                return
-            counted = select(func.count()).where(report_reaction.c.comment_id == comment.id)
-            if connection.execute(counted).scalar_one() >= _MAX_REACTIONS:
-                raise LimitReached(f"the comment has {_MAX_REACTIONS:,} reactions, which is the most")
-            add_rows(connection, report_reaction, [{**row, "created_ms": now_ms}])
-
-        self._database.write(work)
+        if not reacts:
+            same = [report_reaction.c[name] == value for name, value in row.items()]
+            connection.execute(delete(report_reaction).where(*same))
+            return
+        counted = select(func.count()).where(report_reaction.c.comment_id == comment.id)
+        if connection.execute(counted).scalar_one() >= _MAX_REACTIONS:
+            raise LimitReached(f"the comment has {_MAX_REACTIONS:,} reactions, which is the most")
+        add_rows(connection, report_reaction, [{**row, "created_ms": now_ms}])
 
     def _set(self, comment: CommentRow, values: dict[str, Any]) -> None:
         same = update(report_comment).where(report_comment.c.id == comment.id)

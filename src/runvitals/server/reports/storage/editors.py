@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, delete, select
 
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import StoredTable, put_rows
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_editor
 
@@ -22,11 +22,8 @@ class ReportEditor(NamedTuple):
     display_name: str
 
 
-class ReportEditorTable:
+class ReportEditorTable(StoredTable):
     """The table of users who are editing reports."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def note(self, report_id: int, user_id: int, now_ms: int) -> None:
         """Note that a user is editing a report, and forget who is not any more."""

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, case, delete, func, or_, select
 
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.reports import report, report_file
 from runvitals.server.database.tables.runs import project
 from runvitals.server.files.storage.stored_files import StoredFile, ensure_file
@@ -27,7 +27,7 @@ class ReportStorage(NamedTuple):
     trash: int
 
 
-class ReportFileTable:
+class ReportFileTable(StoredTable):
     """The table of files of reports.
 
     Example:
@@ -36,16 +36,20 @@ class ReportFileTable:
         190
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def check_space(self, report_id: int, size: int) -> None:
         """Raise LimitReached if a report may not have another file of this size."""
         with self._database.read() as connection:
             _check_space(connection, report_id, size)
 
+    @in_transaction
     def add(
-        self, report_id: int, file: StoredFile, kind: FileKind, author_id: int | None, now_ms: int
+        self,
+        connection: Connection,
+        report_id: int,
+        file: StoredFile,
+        kind: FileKind,
+        author_id: int | None,
+        now_ms: int,
     ) -> None:
         """Note that a report has a file, whose content is in the file store. Durable.
 
@@ -62,15 +66,11 @@ class ReportFileTable:
             "author_id": author_id,
             "place": file.place,
         }
-
-        def work(connection: Connection) -> None:
-            same = (report_file.c.report_id == report_id, report_file.c.digest == file.sha256)
-            if connection.execute(select(report_file.c.digest).where(*same)).first() is None:
-                _check_space(connection, report_id, file.bytes)
-            ensure_file(connection, file, now_ms)
-            add_rows(connection, report_file, [row])
-
-        self._database.write(work)
+        same = (report_file.c.report_id == report_id, report_file.c.digest == file.sha256)
+        if connection.execute(select(report_file.c.digest).where(*same)).first() is None:
+            _check_space(connection, report_id, file.bytes)
+        ensure_file(connection, file, now_ms)
+        add_rows(connection, report_file, [row])
 
     def get(self, report_id: int, sha256: str, kind: FileKind) -> StoredFile | None:
         """Return a file of a report; None: it has none like this."""
@@ -107,15 +107,12 @@ class ReportFileTable:
             rows = connection.execute(statement).all()
         return [ReportStorage(number, name, int(size), int(trash)) for number, name, size, trash in rows]
 
-    def copy(self, source_id: int, report_id: int) -> None:
+    @in_transaction
+    def copy(self, connection: Connection, source_id: int, report_id: int) -> None:
         """Give a report the files of another one."""
         files = select(report_file).where(report_file.c.report_id == source_id)
-
-        def work(connection: Connection) -> None:
-            rows = [{**row._asdict(), "report_id": report_id} for row in connection.execute(files)]
-            add_rows(connection, report_file, rows)
-
-        self._database.write(work)
+        rows = [{**row._asdict(), "report_id": report_id} for row in connection.execute(files)]
+        add_rows(connection, report_file, rows)
 
 
 def _check_space(connection: Connection, report_id: int, size: int) -> None:

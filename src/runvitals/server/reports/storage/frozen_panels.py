@@ -4,37 +4,28 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.reports import frozen_panel
 
 
-class FrozenPanelTable:
+class FrozenPanelTable(StoredTable):
     """The stored values of panels: as long as a report has them, a version may show them."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def add(self, report_id: int, panel_id: str, frozen_ms: int, digest: str) -> None:
+    @in_transaction
+    def add(self, connection: Connection, report_id: int, panel_id: str, frozen_ms: int, digest: str) -> None:
         """Note the file with the values of a panel; those of the same millisecond are replaced."""
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(frozen_panel).where(*_same(report_id, panel_id, frozen_ms)))
-            connection.execute(
-                insert(frozen_panel).values(
-                    report_id=report_id, panel_id=panel_id, frozen_ms=frozen_ms, digest=digest
-                )
+        connection.execute(delete(frozen_panel).where(*_same(report_id, panel_id, frozen_ms)))
+        connection.execute(
+            insert(frozen_panel).values(
+                report_id=report_id, panel_id=panel_id, frozen_ms=frozen_ms, digest=digest
             )
+        )
 
-        self._database.write(work)
-
-    def copy(self, source_id: int, report_id: int) -> None:
+    @in_transaction
+    def copy(self, connection: Connection, source_id: int, report_id: int) -> None:
         """Give a report the frozen panels of another one, whose files it has."""
-
-        def work(connection: Connection) -> None:
-            rows = connection.execute(select(frozen_panel).where(frozen_panel.c.report_id == source_id))
-            add_rows(connection, frozen_panel, [{**row._asdict(), "report_id": report_id} for row in rows])
-
-        self._database.write(work)
+        rows = connection.execute(select(frozen_panel).where(frozen_panel.c.report_id == source_id))
+        add_rows(connection, frozen_panel, [{**row._asdict(), "report_id": report_id} for row in rows])
 
     def digest(self, report_id: int, panel_id: str, frozen_ms: int) -> str | None:
         """Return the SHA-256 of the values of a panel; None: it was not frozen then."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.alerts import notification
 from runvitals.server.events import outbox
 from runvitals.server.events.automation_events import raise_for_team
@@ -16,21 +16,15 @@ from runvitals.server.events.outbox import Notification
 _KINDS = "report.%"
 
 
-class ReportNoticeTable:
+class ReportNoticeTable(StoredTable):
     """News about reports, in the transaction of what they report."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def put(self, news: Sequence[Notification]) -> None:
+    @in_transaction
+    def put(self, connection: Connection, news: Sequence[Notification]) -> None:
         """Put notifications into the outbox. Those that wait for a digest are joined by target."""
-
-        def work(connection: Connection) -> None:
-            for one in news:
-                if one.due_ms is None or not _join(connection, one):
-                    outbox.add(connection, one)
-
-        self._database.write(work)
+        for one in news:
+            if one.due_ms is None or not _join(connection, one):
+                outbox.add(connection, one)
 
     def raise_event(self, kind: str, team_id: int, data: Mapping[str, Any], time_ms: int, key: str) -> None:
         """Write what happened to a report, for automations of the team."""

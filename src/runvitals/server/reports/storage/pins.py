@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete
 
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.reports import report, report_pin
 from runvitals.server.reports.storage.report_table import row_of, select_reports
 from runvitals.server.reports.storage.rows import ReportRow
@@ -15,11 +15,8 @@ from runvitals.server.reports.storage.rows import ReportRow
 MAX_PINS: Final = 20
 
 
-class ReportPinTable:
+class ReportPinTable(StoredTable):
     """The table of pins. Teams and users are named by their entity ids."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_entity(self, entity_id: int) -> list[ReportRow]:
         """Return the pinned reports of a team or user, without those in the trash."""
@@ -32,15 +29,12 @@ class ReportPinTable:
         with self._database.read() as connection:
             return [row_of(row) for row in connection.execute(statement)]
 
-    def put(self, entity_id: int, report_ids: Sequence[int]) -> None:
+    @in_transaction
+    def put(self, connection: Connection, entity_id: int, report_ids: Sequence[int]) -> None:
         """Replace the pins of a team or user."""
         rows = [
             {"entity_id": entity_id, "report_id": report_id, "place": place}
             for place, report_id in enumerate(dict.fromkeys(report_ids))
         ]
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(report_pin).where(report_pin.c.entity_id == entity_id))
-            add_rows(connection, report_pin, rows)
-
-        self._database.write(work)
+        connection.execute(delete(report_pin).where(report_pin.c.entity_id == entity_id))
+        add_rows(connection, report_pin, rows)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Table, delete, or_, select
 
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import StoredTable, add_rows, among
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.reports import report, report_follow, report_share, report_star
 from runvitals.server.database.tables.runs import project
@@ -36,11 +36,8 @@ class ReportSelection(NamedTuple):
     text: str = ""
 
 
-class ReportReaderTable:
+class ReportReaderTable(StoredTable):
     """What users have to do with reports that they read."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def selected(self, selection: ReportSelection, user_id: int | None) -> list[ReportRow]:
         """Return reports, the one that changed last first: published, the user's own, or shared with them."""

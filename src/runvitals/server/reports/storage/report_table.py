@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import entity, service_account, user_account
 from runvitals.server.database.tables.reports import report, report_share, report_version
 from runvitals.server.database.tables.runs import project
@@ -49,7 +49,7 @@ _MAX_DOCUMENTS_BYTES: Final = 8_000_000
 _AUTHOR_ENTITY = entity.alias()
 
 
-class ReportTable:
+class ReportTable(StoredTable):
     """The reports of all projects, and their versions.
 
     Example:
@@ -57,9 +57,6 @@ class ReportTable:
         >>> reports.save(row.id, 1, changed, ReportAuthor(user_id=1), now_ms).row.head_revision
         2
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, report_id: int) -> ReportRow:
         """Return a report, also one in the trash, or raise UnknownReport."""
@@ -80,30 +77,36 @@ class ReportTable:
         with self._database.read() as connection:
             return _document(connection, report_id, revision)
 
-    def create(self, project_id: int, document: Document, author: ReportAuthor, now_ms: int) -> ReportRow:
+    @in_transaction
+    def create(
+        self, connection: Connection, project_id: int, document: Document, author: ReportAuthor, now_ms: int
+    ) -> ReportRow:
         """Create a draft, or raise LimitReached."""
+        count = select(func.count()).select_from(report).where(report.c.project_id == project_id)
+        if connection.execute(count).scalar_one() >= MAX_REPORTS:
+            raise LimitReached(f"the project has {MAX_REPORTS:,} reports: delete some for good")
+        values = {
+            "project_id": project_id,
+            "author_id": author.user_id,
+            "service_account_id": author.service_account_id,
+            **_shown(document),
+            "head_revision": 1,
+            "created_ms": now_ms,
+            "changed_ms": now_ms,
+        }
+        report_id = connection.execute(insert(report).values(values).returning(report.c.id)).scalar_one()
+        _add_version(connection, report_id, 1, document, author, now_ms)
+        return _read(connection, report_id)
 
-        def work(connection: Connection) -> ReportRow:
-            count = select(func.count()).select_from(report).where(report.c.project_id == project_id)
-            if connection.execute(count).scalar_one() >= MAX_REPORTS:
-                raise LimitReached(f"the project has {MAX_REPORTS:,} reports: delete some for good")
-            values = {
-                "project_id": project_id,
-                "author_id": author.user_id,
-                "service_account_id": author.service_account_id,
-                **_shown(document),
-                "head_revision": 1,
-                "created_ms": now_ms,
-                "changed_ms": now_ms,
-            }
-            report_id = connection.execute(insert(report).values(values).returning(report.c.id)).scalar_one()
-            _add_version(connection, report_id, 1, document, author, now_ms)
-            return _read(connection, report_id)
-
-        return self._database.write(work)
-
+    @in_transaction
     def save(
-        self, report_id: int, base_revision: int, document: Document, author: ReportAuthor, now_ms: int
+        self,
+        connection: Connection,
+        report_id: int,
+        base_revision: int,
+        document: Document,
+        author: ReportAuthor,
+        now_ms: int,
     ) -> SavedReport:
         """Store changes of the working copy; those of others since the base revision are merged.
 
@@ -111,33 +114,26 @@ class ReportTable:
             UnknownReport: there is none.
             ReportEdited: others changed the same blocks.
         """
+        for _ in range(_ATTEMPTS):
+            saved = _save(connection, report_id, base_revision, document, author, now_ms)
+            if saved is not None:
+                return saved
+        raise LimitReached("too many people save this report at once: try again")
 
-        def work(connection: Connection) -> SavedReport:
-            for _ in range(_ATTEMPTS):
-                saved = _save(connection, report_id, base_revision, document, author, now_ms)
-                if saved is not None:
-                    return saved
-            raise LimitReached("too many people save this report at once: try again")
-
-        return self._database.write(work)
-
-    def publish(self, report_id: int, revision: int, now_ms: int) -> ReportRow:
+    @in_transaction
+    def publish(self, connection: Connection, report_id: int, revision: int, now_ms: int) -> ReportRow:
         """Show a revision to readers, or raise UnknownReport if it is not kept."""
-
-        def work(connection: Connection) -> ReportRow:
-            document = _document(connection, report_id, revision)
-            if document is None:
-                raise UnknownReport(report_id)
-            connection.execute(
-                update(report)
-                .where(report.c.id == report_id)
-                .values(published_revision=revision, published_ms=now_ms, **_shown(document))
-            )
-            same = (report_version.c.report_id == report_id, report_version.c.revision == revision)
-            connection.execute(update(report_version).where(*same).values(is_published=True))
-            return _read(connection, report_id)
-
-        return self._database.write(work)
+        document = _document(connection, report_id, revision)
+        if document is None:
+            raise UnknownReport(report_id)
+        connection.execute(
+            update(report)
+            .where(report.c.id == report_id)
+            .values(published_revision=revision, published_ms=now_ms, **_shown(document))
+        )
+        same = (report_version.c.report_id == report_id, report_version.c.revision == revision)
+        connection.execute(update(report_version).where(*same).values(is_published=True))
+        return _read(connection, report_id)
 
     def versions(self, report_id: int) -> list[ReportVersion]:
         """Return the versions of a report, the newest first: of each author the last of ten minutes."""
@@ -164,25 +160,22 @@ class ReportTable:
             documents.append(SavedDocument(row.revision, row.author_id, row.created_ms, json.loads(packed)))
         return documents[::-1]
 
+    @in_transaction
     def restore_version(
-        self, report_id: int, revision: int, author: ReportAuthor, now_ms: int
+        self, connection: Connection, report_id: int, revision: int, author: ReportAuthor, now_ms: int
     ) -> SavedReport:
         """Make an older version the working copy; what was there stays as a version.
 
         Raises:
             UnknownReport: the version is not kept.
         """
-
-        def work(connection: Connection) -> SavedReport:
-            row, document = _read(connection, report_id), _document(connection, report_id, revision)
-            if document is None:
-                raise UnknownReport(report_id)
-            saved = _save(connection, report_id, row.head_revision, document, author, now_ms)
-            if saved is None:
-                raise LimitReached("somebody else saves this report now: try again")
-            return saved
-
-        return self._database.write(work)
+        row, document = _read(connection, report_id), _document(connection, report_id, revision)
+        if document is None:
+            raise UnknownReport(report_id)
+        saved = _save(connection, report_id, row.head_revision, document, author, now_ms)
+        if saved is None:
+            raise LimitReached("somebody else saves this report now: try again")
+        return saved
 
     def of_project(
         self, project_id: int, user_id: int | None, text: str = "", deleted: bool = False

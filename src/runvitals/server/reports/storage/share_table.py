@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_share
@@ -27,47 +27,44 @@ class ReportShare:
     created_ms: int
 
 
-class ReportShareTable:
+class ReportShareTable(StoredTable):
     """Shares of reports with people."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_report(self, report_id: int) -> list[ReportShare]:
         """Return the people with whom a report is shared, by name."""
         with self._database.read() as connection:
             return _of_report(connection, report_id)
 
-    def put(self, report_id: int, user_id: int, role: ShareRole, by: int | None, now_ms: int) -> None:
+    @in_transaction
+    def put(
+        self,
+        connection: Connection,
+        report_id: int,
+        user_id: int,
+        role: ShareRole,
+        by: int | None,
+        now_ms: int,
+    ) -> None:
         """Share a report with a user, or change their role.
 
         Raises:
             LimitReached: it is shared with too many people.
         """
         same = (report_share.c.report_id == report_id, report_share.c.user_id == user_id)
+        values = {"role": role, "created_by": by, "created_ms": now_ms}
+        if not connection.execute(update(report_share).where(*same).values(role=role)).rowcount:
+            if len(_of_report(connection, report_id)) >= MAX_SHARES:
+                raise LimitReached(f"the report is shared with {MAX_SHARES} people; share it by a link")
+            connection.execute(insert(report_share).values(report_id=report_id, user_id=user_id, **values))
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            values = {"role": role, "created_by": by, "created_ms": now_ms}
-            if not connection.execute(update(report_share).where(*same).values(role=role)).rowcount:
-                if len(_of_report(connection, report_id)) >= MAX_SHARES:
-                    raise LimitReached(f"the report is shared with {MAX_SHARES} people; share it by a link")
-                connection.execute(
-                    insert(report_share).values(report_id=report_id, user_id=user_id, **values)
-                )
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def remove(self, report_id: int, user_id: int) -> bool:
+    @in_transaction
+    def remove(self, connection: Connection, report_id: int, user_id: int) -> bool:
         """Share a report with a user no longer; returns whether it was."""
-
-        def work(connection: Connection) -> bool:
-            same = (report_share.c.report_id == report_id, report_share.c.user_id == user_id)
-            removed = connection.execute(delete(report_share).where(*same)).rowcount > 0
-            rights_changed(connection)
-            return removed
-
-        return self._database.write(work)
+        same = (report_share.c.report_id == report_id, report_share.c.user_id == user_id)
+        removed = connection.execute(delete(report_share).where(*same)).rowcount > 0
+        rights_changed(connection)
+        return removed
 
 
 def _of_report(connection: Connection, report_id: int) -> list[ReportShare]:

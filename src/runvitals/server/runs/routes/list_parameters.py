@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Query
+from fastapi import Depends, Query
 
 from runvitals.model.limits import NAME_CHARACTERS
 from runvitals.model.run_groups import MAX_COLUMNS, field_named
 from runvitals.model.run_sort import RunSort
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.runs.run_lists import ShownColumns
 
 MAX_SPARKLINES = 5
@@ -83,10 +83,8 @@ def requested_list(
     """
     if any(len(key) > NAME_CHARACTERS for key in sparklines):
         raise InvalidFields({"sparklines": f"a key has at most {NAME_CHARACTERS} characters"})
-    try:
+    with answering(422):
         order = RunSort.parse(sort, descending)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     return RequestedList(order, fields_of(columns), tuple(dict.fromkeys(sparklines)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Query
+from fastapi import Query
 from fastapi.responses import Response, StreamingResponse
 
 from runvitals.model.completion import FIXED_CHOICES, system_choices
@@ -15,7 +15,7 @@ from runvitals.model.run_groups import MAX_BY, RunGroup, grouped_by, sorted_grou
 from runvitals.model.run_json import finite
 from runvitals.server.access.permission import needs
 from runvitals.server.http.csv_response import csv_text
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import PageRequest, page_in_order
 from runvitals.server.http.responses import INVALID_PARAMETER
 from runvitals.server.http.router import Router
@@ -85,14 +85,12 @@ async def run_groups(
         names = {name: grouped_by(name) for name in by}
     except ValueError as error:
         raise InvalidFields({"by": str(error)}) from None
-    try:
+    with answering(422):
         groups = await library.groups(
             run_filter, tuple(names.values()), tuple(dict.fromkeys(fields.values()))
         )
         order = _order(sort, {**names, **fields})
         groups = sorted_groups(groups, tuple(names.values()), tuple(fields.values()), order)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     shown = [_group(group, tuple(names), fields) for group in groups]
     return page_in_order("groups", shown, PageRequest(limit, after))
 
@@ -131,10 +129,8 @@ async def runs_as_csv(library: TheLibrary, run_filter: TheFilter, requested: The
     async def page(after: str | None) -> RunsPage:
         return await library.page(run_filter, requested.sort, _ROWS_AT_ONCE, after, _nothing, requested.shown)
 
-    try:
+    with answering(422):
         first = await page(None)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
 
     async def rows() -> AsyncIterator[str]:
         yield csv_text([*_CSV_COLUMNS, *requested.fields], ())

@@ -16,7 +16,7 @@ from runvitals.model.run_json import run_as_dict
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.server.access.permission import needs, recording, route_check
 from runvitals.server.charts import goal_lines
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.responses import (
     EDIT_ERRORS,
     INVALID_PARAMETER,
@@ -85,7 +85,7 @@ async def list_runs(
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
     cursors = services_of(request).cursors
     _check_limit(requested, limit)
-    try:
+    with answering(422):
         if after is not None and cursors is not None:
             after = await run_in_threadpool(cursors.open, request, after)
         keys = KeyFilter(last or DEFAULT_LAST)
@@ -96,8 +96,6 @@ async def list_runs(
             few, shown = min(limit, goal_lines.MAX_RUNS), ShownColumns(sparklines=names)
             first = await library.page(run_filter, requested.sort, few, after, _nothing, shown, skip)
             lines = goal_lines.lines_of(first)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
 
     def encode() -> bytes:
         rows = _rows(page, requested)
@@ -187,10 +185,8 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
 )
 async def stop(request: Request, library: TheStoppingLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
-    try:
+    with answering(409):
         await library.stop(run, number, recording(request, "run.stop"))
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     return {"run": run, "done": "stop"}
 
 
@@ -262,10 +258,8 @@ async def edit(
         writes.append(recording(request, "run.update", fields=fields))
     if "project" in values:
         writes.append(recording(request, "run.move", project=values["project"]))
-    try:
+    with answering(422):
         await library.edit(run, values, number, partial(_do_all, writes), at_ms)
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     return {"run": run, "done": "edit"}
 
 

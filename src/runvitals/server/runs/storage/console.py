@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, tuple_, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import StoredTable, add_rows, among
 from runvitals.server.database.tables.runs import console, console_kept, writer
 from runvitals.server.database.text import check_integers
 from runvitals.server.runs.storage.run_locks import lock_known_runs
@@ -56,7 +56,7 @@ class ConsolePage:
     dropped_bytes: int
 
 
-class ConsoleTable:
+class ConsoleTable(StoredTable):
     r"""The table of console output.
 
     Example:
@@ -64,9 +64,6 @@ class ConsoleTable:
         >>> [piece.text for piece in metadata_store.console.tail(run_id).pieces]
         ['epoch 1\\n']
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, pieces: Sequence[ConsoleLine]) -> None:
         """Store new lines, all or none, durably; raise ValueError for an invalid number, or UnknownRun."""

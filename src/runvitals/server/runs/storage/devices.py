@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, case, func, select
 
 from runvitals.base.json_codec import dumps
 from runvitals.model.device import RunDevice
-from runvitals.server.database.database import Database, among, ids_of, insert
+from runvitals.server.database.database import StoredTable, among, ids_of, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.runs import device, run_device
 from runvitals.server.database.text import check_integers, checked_name
@@ -18,11 +18,8 @@ from runvitals.server.runs.storage.run_locks import lock_known_runs
 _MAX_IDENTITY = 600  # a UUID, or the names of a host and of a PCI slot
 
 
-class DeviceTable:
+class DeviceTable(StoredTable):
     """The table of devices that any run has seen."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(self, run_id: int, devices: Sequence[RunDevice], time_ms: int) -> None:
         """Record the devices that a run sees, or more facts about them. Durable.

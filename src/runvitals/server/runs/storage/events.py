@@ -12,7 +12,7 @@ from runvitals.base.json_codec import dumps
 from runvitals.model.json_values import DAMAGED, damage_of
 from runvitals.model.names import project_name, shorten
 from runvitals.server.audit.storage.audit import Actor
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import api_key
 from runvitals.server.database.tables.runs import event, run, writer
@@ -70,7 +70,7 @@ class StoredEvent:
         _row(self)
 
 
-class EventTable:
+class EventTable(StoredTable):
     """The table of events.
 
     Example:
@@ -79,9 +79,6 @@ class EventTable:
         >>> [event.text for event in metadata_store.events.of_run(run_id)]
         ['loss is NaN']
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, events: Sequence[StoredEvent]) -> None:
         """Store events, all or none; existing ones are left unchanged. Durable.

@@ -6,20 +6,17 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.runs import run, writer
 from runvitals.server.runs.storage.filter_sql import plan
 
 
-class HostRuns:
+class HostRuns(StoredTable):
     """Finds runs by their hosts.
 
     Args of all methods:
         readable: only runs that the principal may read; None: all.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def newest(self, since_ms: int, now_ms: int, readable: ReadableRuns | None = None) -> dict[str, int]:
         """By host with a record since then: the run of its newest record."""

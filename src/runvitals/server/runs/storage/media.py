@@ -12,7 +12,7 @@ from runvitals.base.json_codec import dumps, loads
 from runvitals.model import media as model
 from runvitals.model.logged_media import LoggedMedia, LoggedValue, MediaKey, SavedFile, ValueSelection
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.stored_json import stored_list
 from runvitals.server.database.tables.artifacts import artifact_entry
 from runvitals.server.database.tables.runs import media, run_file, stored_file, writer
@@ -53,7 +53,7 @@ class StoredMedia:
         _row(self)
 
 
-class MediaTable:
+class MediaTable(StoredTable):
     """The table of media records.
 
     Example:
@@ -61,9 +61,6 @@ class MediaTable:
         >>> [key.key for key in metadata_store.media.keys(run_id)]
         ['scan']
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, records: Sequence[StoredMedia]) -> None:
         """Store new records, all or none, durably; raise ValueError as `StoredMedia.check`, or UnknownRun."""
@@ -120,7 +117,10 @@ class MediaTable:
             later = later.where(media.c.time_ms < before_ms)
         self._database.write(lambda connection: connection.execute(later))
 
-    def copy_until(self, source_id: int, run_id: int, writer_id: int, step: float) -> None:
+    @in_transaction
+    def copy_until(
+        self, connection: Connection, source_id: int, run_id: int, writer_id: int, step: float
+    ) -> None:
         """Give a run the media that another one has logged up to a step, with their files. Durable.
 
         Those that it has already are not added again.
@@ -132,23 +132,19 @@ class MediaTable:
             UnknownRun: there is no such run.
         """
         logged = (media.c.run_id == source_id, media.c.step <= step, media.c.kind.not_in(model.NOT_LOGGED))
-
-        def work(connection: Connection) -> None:
-            lock_known_runs(connection, {run_id})
-            last = 0
-            while True:
-                part = select(media).where(*logged, media.c.id > last).order_by(media.c.id)
-                rows = [row._asdict() for row in connection.execute(part.limit(_COPIED_AT_ONCE))]
-                if not rows:
-                    return
-                last = rows[-1]["id"]
-                copies = [{**row, "run_id": run_id, "writer_id": writer_id, "seq": row["id"]} for row in rows]
-                for copy in copies:
-                    del copy["id"]
-                add_rows(connection, media, copies)
-                _share_files(connection, source_id, run_id, rows)
-
-        self._database.write(work)
+        lock_known_runs(connection, {run_id})
+        last = 0
+        while True:
+            part = select(media).where(*logged, media.c.id > last).order_by(media.c.id)
+            rows = [row._asdict() for row in connection.execute(part.limit(_COPIED_AT_ONCE))]
+            if not rows:
+                return
+            last = rows[-1]["id"]
+            copies = [{**row, "run_id": run_id, "writer_id": writer_id, "seq": row["id"]} for row in rows]
+            for copy in copies:
+                del copy["id"]
+            add_rows(connection, media, copies)
+            _share_files(connection, source_id, run_id, rows)
 
     def keys(self, run_id: int) -> list[MediaKey]:
         """Return the names under which media were logged, in order of first use.

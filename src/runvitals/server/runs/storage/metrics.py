@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from runvitals.model.limits import NAME_CHARACTERS
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, add_rows, among, ensure_ids, ids_of
+from runvitals.server.database.database import Database, StoredTable, add_rows, among, ensure_ids, ids_of
 from runvitals.server.database.tables.runs import metric, schema, writer, writer_schema
 from runvitals.server.database.text import LAST_CHARACTER, checked_name
 
@@ -35,7 +35,7 @@ class KeyList:
     metric_ids: tuple[int, ...]
 
 
-class MetricTable:
+class MetricTable(StoredTable):
     """The table of all metrics of all runs.
 
     Example:
@@ -44,7 +44,7 @@ class MetricTable:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
         self._schemas: dict[int, KeyList] = {}

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from sqlalchemy import Connection, delete, select
 
 from runvitals.model.errors import UnknownRun
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import Database, StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.server_link import ended_servers
 from runvitals.server.database.tables.runs import pending_summary
 from runvitals.server.runs.storage.log_summaries import LoggedRows, add_logged_rows
@@ -57,7 +57,7 @@ class GatheredRows(Protocol):
         """Their statistics. `keys`: the names of the metrics."""
 
 
-class PendingSummaries:
+class PendingSummaries(StoredTable):
     """Rows that are stored, but not yet in the summaries of their runs. All methods are thread-safe.
 
     Args:
@@ -76,7 +76,7 @@ class PendingSummaries:
     def __init__(
         self, database: Database, metrics: MetricTable, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._metrics = metrics
         self._clock = clock
         self.server = 0
@@ -215,7 +215,8 @@ class PendingSummaries:
         rows = [{"run_id": run_id, "server": self.server} for run_id in sorted(run_ids)]
         add_rows(connection, pending_summary, rows)
 
-    def restore_shared(self, run_id: int, all_rows: Callable[[], LoggedRows]) -> None:
+    @in_transaction
+    def restore_shared(self, connection: Connection, run_id: int, all_rows: Callable[[], LoggedRows]) -> None:
         """Complete the summary of a run by all its rows, while other servers may receive more of it.
 
         Nothing is done if one of them has begun to gather rows of it: `incomplete` returns it again later.
@@ -223,19 +224,15 @@ class PendingSummaries:
         Args:
             all_rows: reads them, with the requests that they came with. No server can add rows meanwhile.
         """
-
-        def work(connection: Connection) -> None:
-            if not lock_runs(connection, [run_id]):
-                return  # deleted for good a moment ago
-            ended = self._find_ended_servers(connection)
-            of_run = pending_summary.c.run_id == run_id
-            gathering = select(pending_summary.c.run_id).where(of_run, pending_summary.c.server.not_in(ended))
-            if connection.execute(gathering).first() is not None:
-                return
-            add_logged_rows(connection, [all_rows()])
-            connection.execute(delete(pending_summary).where(of_run, pending_summary.c.server.in_(ended)))
-
-        self._database.write(work)
+        if not lock_runs(connection, [run_id]):
+            return  # deleted for good a moment ago
+        ended = self._find_ended_servers(connection)
+        of_run = pending_summary.c.run_id == run_id
+        gathering = select(pending_summary.c.run_id).where(of_run, pending_summary.c.server.not_in(ended))
+        if connection.execute(gathering).first() is not None:
+            return
+        add_logged_rows(connection, [all_rows()])
+        connection.execute(delete(pending_summary).where(of_run, pending_summary.c.server.in_(ended)))
 
     def restore(self, rows: LoggedRows) -> None:
         """Complete the summary of a run by all its rows, before the only server has begun.

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, and_, or_, select
 from runvitals.model import fields
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.system_statistics import VERSION, statistic_names
-from runvitals.server.database.database import Database, among, ids_of, put_rows
+from runvitals.server.database.database import StoredTable, among, ids_of, put_rows
 from runvitals.server.database.tables.runs import field, run, run_field, run_statistics
 from runvitals.server.runs.storage.run_locks import lock_runs
 from runvitals.server.runs.storage.search_columns import write_fields
@@ -37,11 +37,8 @@ class ComputedStatistics(NamedTuple):
     values: Mapping[str, float]
 
 
-class RunStatisticsTable:
+class RunStatisticsTable(StoredTable):
     """The system statistics of all runs."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def due(
         self, now_ms: int, limit: int, newer_than: int = 0, among_runs: Iterable[int] = ()

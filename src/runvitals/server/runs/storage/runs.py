@@ -17,7 +17,7 @@ from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
 from runvitals.model.search_text import tags_of
 from runvitals.server.audit.storage.audit import SYSTEM, record
-from runvitals.server.database.database import Database, among, rows_named
+from runvitals.server.database.database import Database, StoredTable, among, in_transaction, rows_named
 from runvitals.server.database.section_documents import SectionDocument, SectionKey, read_documents
 from runvitals.server.database.tables.runs import project, run, run_tag
 from runvitals.server.database.text import checked_name
@@ -37,7 +37,7 @@ MAX_PAGE = 1000
 COUNTED_BY = ("project", "state", "tag", "author")
 
 
-class RunTable:
+class RunTable(StoredTable):
     """The table of runs.
 
     Example:
@@ -48,7 +48,7 @@ class RunTable:
     """
 
     def __init__(self, database: Database, pending_summaries: PendingSummaries) -> None:
-        self._database = database
+        super().__init__(database)
         self._pending_summaries = pending_summaries
 
     def _read_fields(self) -> AbstractContextManager[Connection]:
@@ -209,7 +209,15 @@ class RunTable:
         with self._read_fields() as connection:
             return run_groups.groups_of(connection, run_filter, by, columns, now_ms)
 
-    def set_about(self, run_id: int, values: dict[str, Any], now_ms: int, at_ms: int | None = None) -> bool:
+    @in_transaction
+    def set_about(
+        self,
+        connection: Connection,
+        run_id: int,
+        values: dict[str, Any],
+        now_ms: int,
+        at_ms: int | None = None,
+    ) -> bool:
         """Change a run's `run` section on behalf of a user: name, notes, group, job_type, project, tags.
 
         Overrides what journals have recorded so far, including records from before `now_ms` that arrive
@@ -226,17 +234,15 @@ class RunTable:
             UnknownRun: there is no run with this id.
         """
         checked = SectionUpdate(run_id, "run", values, now_ms).to_stored_form()
+        if at_ms is None:
+            _set_run_section(connection, {run_id: checked.values}, now_ms)
+            return True
+        return sections.merge(connection, [replace(checked, time_ms=min(at_ms, now_ms))])
 
-        def work(connection: Connection) -> bool:
-            if at_ms is None:
-                _set_run_section(connection, {run_id: checked.values}, now_ms)
-                return True
-            return sections.merge(connection, [replace(checked, time_ms=min(at_ms, now_ms))])
-
-        return self._database.write(work)
-
+    @in_transaction
     def set_sections(
         self,
+        connection: Connection,
         run_id: int,
         sections: Mapping[str, Mapping[str, Any]],
         now_ms: int,
@@ -255,17 +261,19 @@ class RunTable:
             name: SectionUpdate(run_id, name, dict(values), now_ms).to_stored_form().values
             for name, values in sections.items()
         }
+        for name, values in checked.items():
+            _set_section(connection, name, {run_id: values}, now_ms)
+        for name, keys in (removed or {}).items():
+            _set_section(connection, name, {run_id: {}}, now_ms, tuple(keys))
 
-        def work(connection: Connection) -> None:
-            for name, values in checked.items():
-                _set_section(connection, name, {run_id: values}, now_ms)
-            for name, keys in (removed or {}).items():
-                _set_section(connection, name, {run_id: {}}, now_ms, tuple(keys))
-
-        self._database.write(work)
-
+    @in_transaction
     def tag(
-        self, run_ids: Iterable[int], now_ms: int, add: Sequence[str] = (), remove: Sequence[str] = ()
+        self,
+        connection: Connection,
+        run_ids: Iterable[int],
+        now_ms: int,
+        add: Sequence[str] = (),
+        remove: Sequence[str] = (),
     ) -> None:
         """Add and remove tags of runs.
 
@@ -274,19 +282,15 @@ class RunTable:
             UnknownRun: one of the runs does not exist; then nothing is changed.
         """
         added = [checked_name("tag", tag) for tag in add]
-
-        def work(connection: Connection) -> None:
-            ids = lock_known_runs(connection, run_ids)
-            documents = read_documents(connection, ids, ["run"])
-            changes: dict[int, dict[str, Any]] = {}
-            for run_id in ids:
-                before = tags_of(documents.get(SectionKey(run_id, "run", ""), SectionDocument()).values)
-                after = [tag for tag in dict.fromkeys([*before, *added]) if tag not in remove]
-                if after != before:
-                    changes[run_id] = {"tags": after}
-            _set_run_section(connection, changes, now_ms)
-
-        self._database.write(work)
+        ids = lock_known_runs(connection, run_ids)
+        documents = read_documents(connection, ids, ["run"])
+        changes: dict[int, dict[str, Any]] = {}
+        for run_id in ids:
+            before = tags_of(documents.get(SectionKey(run_id, "run", ""), SectionDocument()).values)
+            after = [tag for tag in dict.fromkeys([*before, *added]) if tag not in remove]
+            if after != before:
+                changes[run_id] = {"tags": after}
+        _set_run_section(connection, changes, now_ms)
 
     def request_stop(self, run_id: int, now_ms: int) -> None:
         """Record a user's request to stop, for a writer's next request to pass on; or raise UnknownRun."""
@@ -330,40 +334,35 @@ class RunTable:
             statement = select(run.c.id).where(run.c.deleted_ms < before_ms).order_by(run.c.id)
             return list(connection.execute(statement).scalars())
 
-    def purge(self, run_ids: Iterable[int], now_ms: int) -> None:
+    @in_transaction
+    def purge(self, connection: Connection, run_ids: Iterable[int], now_ms: int) -> None:
         """Delete runs permanently, with everything but their samples: delete those first, by lane.
 
         Only runs in the trash are deleted. Their ids are never reused.
         """
         ids = list(run_ids)
+        theirs = among(connection, run.c.id, ids) & run.c.deleted_ms.is_not(None)
+        connection.execute(select(run.c.id).where(theirs).with_for_update())
+        places = read_places(connection, theirs)
+        remember_purged(connection, ((place.entity_id, place.uid) for place in places), now_ms)
+        for place in places:
+            if place.entity_id is not None and place.entity is not None:
+                owner = (place.entity_id, place.entity)
+                record(
+                    connection,
+                    now_ms,
+                    SYSTEM,
+                    "run.purge",
+                    entity=owner,
+                    project=place.project,
+                    run=place.uid,
+                )
+        connection.execute(delete(run).where(theirs))
 
-        def work(connection: Connection) -> None:
-            theirs = among(connection, run.c.id, ids) & run.c.deleted_ms.is_not(None)
-            connection.execute(select(run.c.id).where(theirs).with_for_update())
-            places = read_places(connection, theirs)
-            remember_purged(connection, ((place.entity_id, place.uid) for place in places), now_ms)
-            for place in places:
-                if place.entity_id is not None and place.entity is not None:
-                    owner = (place.entity_id, place.entity)
-                    record(
-                        connection,
-                        now_ms,
-                        SYSTEM,
-                        "run.purge",
-                        entity=owner,
-                        project=place.project,
-                        run=place.uid,
-                    )
-            connection.execute(delete(run).where(theirs))
-
-        self._database.write(work)
-
-    def _set(self, run_ids: Iterable[int], **columns: int | None) -> None:
-        def work(connection: Connection) -> None:
-            ids = lock_known_runs(connection, run_ids)
-            connection.execute(update(run).where(among(connection, run.c.id, ids)).values(columns))
-
-        self._database.write(work)
+    @in_transaction
+    def _set(self, connection: Connection, /, run_ids: Iterable[int], **columns: int | None) -> None:
+        ids = lock_known_runs(connection, run_ids)
+        connection.execute(update(run).where(among(connection, run.c.id, ids)).values(columns))
 
 
 def _set_run_section(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:

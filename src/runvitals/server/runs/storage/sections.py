@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 
 from runvitals.base.json_codec import dumps, loads
 from runvitals.model.names import plain_text, project_name
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import Database, StoredTable
 from runvitals.server.database.section_documents import (
     SectionDocument,
     SectionKey,
@@ -102,7 +102,7 @@ class RunSections:
         return search_columns.summary_values(*(self.shared.get(name, {}) for name in names))
 
 
-class SectionTable:
+class SectionTable(StoredTable):
     """The sections of all runs.
 
     Example:
@@ -113,7 +113,7 @@ class SectionTable:
     """
 
     def __init__(self, database: Database, pending_summaries: PendingSummaries) -> None:
-        self._database = database
+        super().__init__(database)
         self._pending_summaries = pending_summaries
 
     def merge(self, updates: Sequence[SectionUpdate]) -> None:

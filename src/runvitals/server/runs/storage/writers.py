@@ -10,7 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, Double, bindparam,
 
 from runvitals.model.ending import Ending
 from runvitals.model.state import ENDED_STATES, is_ended
-from runvitals.server.database.database import Database, among, insert
+from runvitals.server.database.database import StoredTable, among, insert
 from runvitals.server.database.tables.runs import process, project, run, writer
 from runvitals.server.database.text import check_integers, checked_name
 from runvitals.server.events.usage_marks import UsageMarks, add_marks
@@ -62,11 +62,8 @@ class StoredProcess:
     out_of_memory: bool | None = None
 
 
-class WriterTable:
+class WriterTable(StoredTable):
     """The table of writers."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def join(self, joining: Sequence[WriterRegistration], now_ms: int) -> list[RegisteredWriter]:
         """Register writers; creates missing runs and projects. Durable.

@@ -8,13 +8,12 @@ from fastapi import HTTPException, Path, Query
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields, checking
+from runvitals.server.http.errors import InvalidFields, answering, checking
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
 from runvitals.server.sign_on.tokens import checked_keys
@@ -159,10 +158,8 @@ def change_issuer(
 @router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])
 def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) -> None:
     """Remove an issuer that no service account uses."""
-    try:
+    with answering(409):
         access.accounts.jwt_issuers.delete(issuer, requester.actor, access.clock())
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
 
 
 @router.get(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Path, Request
+from fastapi import Path, Request
 from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -97,8 +98,6 @@ def unlink(login: LoginId, access: TheAccess, notices: TheNotices, owner: Signed
     """Unlink a login, unless it is the last way to sign in."""
     accounts, now_ms = access.accounts, access.clock()
     label = next((row.provider for row in accounts.logins.of_user(owner.id) if row.id == login), "")
-    try:
+    with answering(409):
         accounts.logins.unlink(owner.id, login, owner.actor, now_ms)
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     notices.to_user(owner.id, messages.login_unlinked(owner.name, label))

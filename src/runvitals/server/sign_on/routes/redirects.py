@@ -12,7 +12,7 @@ from pydantic import Field
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes import pending_sign_in
@@ -36,12 +36,18 @@ from runvitals.server.accounts.routes.sign_in import (
 from runvitals.server.accounts.second_factors import FactorProof
 from runvitals.server.accounts.sign_in import Attempt, SignInRefused
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import DetailedError
+from runvitals.server.http.errors import DetailedError, answering
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices, TheServices
+from runvitals.server.service_parameters import (
+    TheAccess,
+    TheNotices,
+    TheOutsideServices,
+    TheRequester,
+    TheServices,
+)
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.outcomes import (
     Confirmed,
@@ -160,10 +166,8 @@ async def callback(
         )
         return _respond(request, outcome, access, services, requester, notices)
 
-    try:
+    with answering(404, UnknownProvider):
         response = await outside.workers.run(finish)
-    except UnknownProvider as error:
-        raise HTTPException(404, str(error)) from None
     response.delete_cookie(_cookie(request), path="/", secure=is_secure(request), httponly=True)
     return response
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, service_account
 from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
@@ -75,11 +75,8 @@ class ExternalIdentity:
 _ISSUERS = select(*[jwt_issuer.c[name] for name in JwtIssuerRow.__dataclass_fields__])
 
 
-class JwtIssuerTable:
+class JwtIssuerTable(StoredTable):
     """The tables of issuers and of identities there."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[JwtIssuerRow]:
         """Return all issuers."""
@@ -95,8 +92,17 @@ class JwtIssuerTable:
             row = connection.execute(_ISSUERS.where(jwt_issuer.c.url == url, jwt_issuer.c.enabled)).first()
         return None if row is None else JwtIssuerRow(**row._asdict())
 
+    @in_transaction
     def create(
-        self, name: str, url: str, audience: str, by: Actor, now_ms: int, *, pasted_keys: str | None = None
+        self,
+        connection: Connection,
+        name: str,
+        url: str,
+        audience: str,
+        by: Actor,
+        now_ms: int,
+        *,
+        pasted_keys: str | None = None,
     ) -> JwtIssuerRow:
         """Accept the tokens of an issuer. The caller has checked that the URL may be fetched, or the keys.
 
@@ -112,20 +118,18 @@ class JwtIssuerTable:
             "created_ms": now_ms,
             "pasted_keys": pasted_keys,
         }
+        mine = _ISSUERS.where(jwt_issuer.c.url == url)
+        if connection.execute(mine).first() is not None:
+            raise NameTaken("there is already an issuer with this URL")
+        connection.execute(insert(jwt_issuer).values(values))
+        about = {"audience": values["audience"], "pasted_keys": pasted_keys is not None}
+        record(connection, now_ms, by, "issuer.create", target=url, after=about)
+        return JwtIssuerRow(**connection.execute(mine).one()._asdict())
 
-        def work(connection: Connection) -> JwtIssuerRow:
-            mine = _ISSUERS.where(jwt_issuer.c.url == url)
-            if connection.execute(mine).first() is not None:
-                raise NameTaken("there is already an issuer with this URL")
-            connection.execute(insert(jwt_issuer).values(values))
-            about = {"audience": values["audience"], "pasted_keys": pasted_keys is not None}
-            record(connection, now_ms, by, "issuer.create", target=url, after=about)
-            return JwtIssuerRow(**connection.execute(mine).one()._asdict())
-
-        return self._database.write(work)
-
+    @in_transaction
     def update(
         self,
+        connection: Connection,
         issuer_id: int,
         by: Actor,
         now_ms: int,
@@ -153,40 +157,42 @@ class JwtIssuerTable:
             changes["enabled"] = enabled
         if pasted_keys is not None:
             changes["pasted_keys"] = pasted_keys or None
+        row = _issuer(connection, issuer_id)
+        before = {field: getattr(row, field) for field in changes}
+        if before == changes:
+            return row
+        connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(changes))
+        old, new = _to_audit(before), _to_audit(changes)
+        record(connection, now_ms, by, "issuer.update", target=row.url, before=old, after=new)
+        rights_changed(connection)
+        return replace(row, **changes)
 
-        def work(connection: Connection) -> JwtIssuerRow:
-            row = _issuer(connection, issuer_id)
-            before = {field: getattr(row, field) for field in changes}
-            if before == changes:
-                return row
-            connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(changes))
-            old, new = _to_audit(before), _to_audit(changes)
-            record(connection, now_ms, by, "issuer.update", target=row.url, before=old, after=new)
-            rights_changed(connection)
-            return replace(row, **changes)
-
-        return self._database.write(work)
-
-    def delete(self, issuer_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(self, connection: Connection, issuer_id: int, by: Actor, now_ms: int) -> None:
         """Remove an issuer.
 
         Raises:
             ValueError: service accounts sign in with it.
             NotFound: there is no such issuer.
         """
+        row = _issuer(connection, issuer_id)
+        used = select(external_identity.c.issuer_id).where(external_identity.c.issuer_id == issuer_id)
+        if connection.execute(used).first() is not None:
+            raise ValueError("service accounts use this issuer; delete them first, or disable the issuer")
+        connection.execute(delete(jwt_issuer).where(jwt_issuer.c.id == issuer_id))
+        record(connection, now_ms, by, "issuer.delete", target=row.url)
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            row = _issuer(connection, issuer_id)
-            used = select(external_identity.c.issuer_id).where(external_identity.c.issuer_id == issuer_id)
-            if connection.execute(used).first() is not None:
-                raise ValueError("service accounts use this issuer; delete them first, or disable the issuer")
-            connection.execute(delete(jwt_issuer).where(jwt_issuer.c.id == issuer_id))
-            record(connection, now_ms, by, "issuer.delete", target=row.url)
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def assign(self, service_account_id: int, issuer_id: int, subject: str, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def assign(
+        self,
+        connection: Connection,
+        service_account_id: int,
+        issuer_id: int,
+        subject: str,
+        by: Actor,
+        now_ms: int,
+    ) -> None:
         """Let the holder of this subject at an issuer act as a service account.
 
         Args:
@@ -199,21 +205,18 @@ class JwtIssuerTable:
         """
         subject = _checked_subject(subject)
         values = {"service_account_id": service_account_id, "issuer_id": issuer_id, "subject": subject}
+        row = _issuer(connection, issuer_id)
+        theirs = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == subject)
+        owner = connection.execute(select(external_identity.c.service_account_id).where(*theirs)).scalar()
+        if owner not in (None, service_account_id):
+            raise NameTaken("another service account has this subject")
+        put_rows(connection, external_identity, [values])
+        about = {"issuer": row.url, "subject": subject}
+        _record(connection, service_account_id, by, now_ms, after=about)
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            row = _issuer(connection, issuer_id)
-            theirs = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == subject)
-            owner = connection.execute(select(external_identity.c.service_account_id).where(*theirs)).scalar()
-            if owner not in (None, service_account_id):
-                raise NameTaken("another service account has this subject")
-            put_rows(connection, external_identity, [values])
-            about = {"issuer": row.url, "subject": subject}
-            _record(connection, service_account_id, by, now_ms, after=about)
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def unassign(self, issuer_id: int, subject: str, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def unassign(self, connection: Connection, issuer_id: int, subject: str, by: Actor, now_ms: int) -> None:
         """Let no service account have a subject any more.
 
         Raises:
@@ -221,18 +224,14 @@ class JwtIssuerTable:
         """
         plain = plain_text(subject)
         mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == plain)
-
-        def work(connection: Connection) -> None:
-            row = _issuer(connection, issuer_id)
-            owner = connection.execute(select(external_identity.c.service_account_id).where(*mine)).scalar()
-            if owner is None:
-                raise NotFound("no service account has this subject")
-            connection.execute(delete(external_identity).where(*mine))
-            about = {"issuer": row.url, "subject": subject}
-            _record(connection, owner, by, now_ms, before=about)
-            rights_changed(connection)
-
-        self._database.write(work)
+        row = _issuer(connection, issuer_id)
+        owner = connection.execute(select(external_identity.c.service_account_id).where(*mine)).scalar()
+        if owner is None:
+            raise NotFound("no service account has this subject")
+        connection.execute(delete(external_identity).where(*mine))
+        about = {"issuer": row.url, "subject": subject}
+        _record(connection, owner, by, now_ms, before=about)
+        rights_changed(connection)
 
     def identities(self, issuer_id: int) -> list[ExternalIdentity]:
         """Return who living service accounts are at an issuer."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.accounts import password
 from runvitals.server.database.tables.sign_in import passkey
 from runvitals.server.database.tables.sign_on import login, login_offer, sign_in_attempt
@@ -64,11 +64,8 @@ class AttemptRow:
 _LOGINS = select(*[login.c[name] for name in LoginRow.__dataclass_fields__])
 
 
-class LoginTable:
+class LoginTable(StoredTable):
     """The tables of logins at providers."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_user(self, user_id: int) -> list[LoginRow]:
         """Return the logins of a user, the oldest first."""
@@ -76,44 +73,38 @@ class LoginTable:
             rows = connection.execute(_LOGINS.where(login.c.user_id == user_id).order_by(login.c.id))
             return [LoginRow(**row._asdict()) for row in rows]
 
-    def note_use(self, identity: ProviderIdentity, now_ms: int) -> LoginRow | None:
+    @in_transaction
+    def note_use(self, connection: Connection, identity: ProviderIdentity, now_ms: int) -> LoginRow | None:
         """Return the login of someone who just signed in at a provider; None if it is linked to nobody."""
         mine = (login.c.issuer == identity.issuer, login.c.subject == identity.subject)
         values = {"last_used_ms": now_ms, "label": identity.label, "address_seen": identity.address}
-
-        def work(connection: Connection) -> LoginRow | None:
-            if not connection.execute(update(login).where(*mine).values(values)).rowcount:
-                return None
-            return LoginRow(**connection.execute(_LOGINS.where(*mine)).one()._asdict())
-
-        return self._database.write(work)
+        if not connection.execute(update(login).where(*mine).values(values)).rowcount:
+            return None
+        return LoginRow(**connection.execute(_LOGINS.where(*mine)).one()._asdict())
 
     def link(self, user_id: int, identity: ProviderIdentity, by: Actor, now_ms: int) -> LoginRow:
         """Let a user sign in as a person at the provider; raise NameTaken if another user does."""
         return self._database.write(lambda connection: _link(connection, user_id, identity, by, now_ms))
 
-    def unlink(self, user_id: int, login_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def unlink(self, connection: Connection, user_id: int, login_id: int, by: Actor, now_ms: int) -> None:
         """Remove a login of a user.
 
         Raises:
             NotFound: the user has no such login.
             ValueError: it is the last way in.
         """
-
-        def work(connection: Connection) -> None:
-            mine = (login.c.id == login_id, login.c.user_id == user_id)
-            row = connection.execute(_LOGINS.where(*mine).with_for_update()).first()
-            if row is None:
-                raise NotFound("there is no such login")
-            others = select(login.c.id).where(login.c.user_id == user_id, login.c.id != login_id)
-            own = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, passkey))
-            if not any(connection.execute(ways).first() for ways in (others, *own)):
-                raise ValueError("this is the last way to sign in; set a password or link another first")
-            connection.execute(delete(login).where(*mine))
-            about = {"provider": row.provider}
-            record(connection, now_ms, by, "user.login_unlink", **whose(connection, user_id), before=about)
-
-        self._database.write(work)
+        mine = (login.c.id == login_id, login.c.user_id == user_id)
+        row = connection.execute(_LOGINS.where(*mine).with_for_update()).first()
+        if row is None:
+            raise NotFound("there is no such login")
+        others = select(login.c.id).where(login.c.user_id == user_id, login.c.id != login_id)
+        own = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, passkey))
+        if not any(connection.execute(ways).first() for ways in (others, *own)):
+            raise ValueError("this is the last way to sign in; set a password or link another first")
+        connection.execute(delete(login).where(*mine))
+        about = {"provider": row.provider}
+        record(connection, now_ms, by, "user.login_unlink", **whose(connection, user_id), before=about)
 
     def begin(
         self, provider: str, user_id: int | None, sealed: bytes, browser: str, state: str, now_ms: int
@@ -130,7 +121,8 @@ class LoginTable:
         }
         self._database.write(lambda connection: connection.execute(insert(sign_in_attempt).values(values)))
 
-    def end(self, state: str, browser: str, now_ms: int) -> AttemptRow:
+    @in_transaction
+    def end(self, connection: Connection, state: str, browser: str, now_ms: int) -> AttemptRow:
         """Return the sign-in that ends, once.
 
         Raises:
@@ -142,17 +134,13 @@ class LoginTable:
             sign_in_attempt.c.expires_ms > now_ms,
         )
         columns = [sign_in_attempt.c[name] for name in AttemptRow.__dataclass_fields__]
-
-        def work(connection: Connection) -> AttemptRow:
-            row = connection.execute(select(*columns).where(*mine)).first()
-            if row is None:
-                raise NoLongerValid(_ENDED)
-            ended = delete(sign_in_attempt).where(sign_in_attempt.c.id == row.id)
-            if not connection.execute(ended).rowcount:  # another request ended it at the same time
-                raise NoLongerValid(_ENDED)
-            return AttemptRow(**row._asdict())
-
-        return self._database.write(work)
+        row = connection.execute(select(*columns).where(*mine)).first()
+        if row is None:
+            raise NoLongerValid(_ENDED)
+        ended = delete(sign_in_attempt).where(sign_in_attempt.c.id == row.id)
+        if not connection.execute(ended).rowcount:  # another request ended it at the same time
+            raise NoLongerValid(_ENDED)
+        return AttemptRow(**row._asdict())
 
     def offer(self, user_id: int, identity: ProviderIdentity, now_ms: int) -> str:
         """Return the secret with which this user may link the login after confirming the password."""
@@ -183,7 +171,8 @@ class LoginTable:
             raise NoLongerValid(_ENDED)
         return int(user_id)
 
-    def accept(self, secret: str, by: Actor, now_ms: int) -> LoginRow:
+    @in_transaction
+    def accept(self, connection: Connection, secret: str, by: Actor, now_ms: int) -> LoginRow:
         """Link the login of an offer: call it once the password was confirmed.
 
         Raises:
@@ -191,25 +180,18 @@ class LoginTable:
             NameTaken: that person is linked to another user.
         """
         valid = (login_offer.c.digest == digest_of(secret), login_offer.c.expires_ms > now_ms)
+        row = connection.execute(select(login_offer).where(*valid)).first()
+        if row is None or not connection.execute(delete(login_offer).where(*valid)).rowcount:
+            raise NoLongerValid(_ENDED)
+        identity = ProviderIdentity(row.provider, row.issuer, row.subject, row.label, row.address_seen)
+        return _link(connection, row.user_id, identity, by, now_ms)
 
-        def work(connection: Connection) -> LoginRow:
-            row = connection.execute(select(login_offer).where(*valid)).first()
-            if row is None or not connection.execute(delete(login_offer).where(*valid)).rowcount:
-                raise NoLongerValid(_ENDED)
-            identity = ProviderIdentity(row.provider, row.issuer, row.subject, row.label, row.address_seen)
-            return _link(connection, row.user_id, identity, by, now_ms)
-
-        return self._database.write(work)
-
-    def purge(self, now_ms: int) -> int:
+    @in_transaction
+    def purge(self, connection: Connection, now_ms: int) -> int:
         """Remove sign-ins and offers that have expired; returns how many."""
-
-        def work(connection: Connection) -> int:
-            attempts = delete(sign_in_attempt).where(sign_in_attempt.c.expires_ms <= now_ms)
-            offers = delete(login_offer).where(login_offer.c.expires_ms <= now_ms)
-            return connection.execute(attempts).rowcount + connection.execute(offers).rowcount
-
-        return self._database.write(work)
+        attempts = delete(sign_in_attempt).where(sign_in_attempt.c.expires_ms <= now_ms)
+        offers = delete(login_offer).where(login_offer.c.expires_ms <= now_ms)
+        return connection.execute(attempts).rowcount + connection.execute(offers).rowcount
 
 
 def _link(

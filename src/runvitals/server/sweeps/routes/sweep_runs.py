@@ -12,6 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.run_state import State
 from runvitals.server.access.permission import needs
 from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_rows import RunRow
@@ -157,13 +158,11 @@ async def report(
     The same report can be sent again.
     """
     todo = AgentCommands(access.metadata_store, shared_services_of(request).library)
-    try:
+    with answering(404, UnknownSweep):
         if sent.ends:
             commands = await run_in_threadpool(todo.leave, sweep, access.clock())
         else:
             commands = await todo.after(agent, sweep, sent.running, access.clock())
-    except UnknownSweep as error:
-        raise HTTPException(404, str(error)) from None
     return {"commands": [_command(command) for command in commands]}
 
 

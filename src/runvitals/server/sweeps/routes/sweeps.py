@@ -12,18 +12,18 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import ServiceAccount, User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.runs.storage.run_places import RunPlace
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import LOST_MS
 from runvitals.server.sweeps.configuration import InvalidConfiguration, shown_configuration
@@ -107,10 +107,8 @@ def _project_of_new(
     """
     if number is not None:
         return number
-    try:
+    with answering(422):
         return access.metadata_store.projects.ensure(project, NOBODY, access.clock())
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
 
 
 def create_sweep(
@@ -123,8 +121,7 @@ def create_sweep(
     try:
         source = from_json(sent.configuration)
     except InvalidConfiguration as error:
-        fields = (problem.partition(": ") for problem in error.problems)
-        raise InvalidFields({f"configuration.{where}": what for where, _, what in fields}) from None
+        raise InvalidFields(dict(map(_field_problem, error.problems))) from None
     prior = [_prior_run(access, requester, project, run_id) for run_id in sent.prior_runs]
     principal = requester.principal
     new = NewSweep(
@@ -141,6 +138,12 @@ def create_sweep(
     for run in prior:
         access.metadata_store.sweeps.runs.begin(row.id, run.uid, run.run_id, access.clock())
     return _to_response(access, requester, access.metadata_store.sweeps.sweeps.get(row.id))
+
+
+def _field_problem(problem: str) -> tuple[str, str]:
+    """Return the field that a problem of a configuration is about, and the problem."""
+    where, colon, what = problem.partition(": ")
+    return (f"configuration.{where}", what) if colon else ("configuration", problem)
 
 
 def _prior_run(access: AccessControl, requester: Requester, project: int, run_id: str) -> RunPlace:
@@ -176,10 +179,8 @@ def order_sweep(sweep: TheSweep, order: control.Order, access: TheAccess, reques
     Paused: agents get no runs. Stopped: agents end after their runs. Cancelled: they end with their runs.
     """
     control.require(access, requester, Action.SWEEP_CONTROL, sweep)
-    try:
+    with answering(409, SweepConflict):
         row = control.order(access, sweep, order)
-    except SweepConflict as error:
-        raise HTTPException(409, str(error)) from None
     control.record(access, requester, row, "sweep.control", {"state": row.state})
     return _to_response(access, requester, row)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.sweeps import sweep, sweep_agent, sweep_run
 from runvitals.server.sweeps.storage.rows import SweepAgent, UnknownSweep
 
@@ -16,24 +16,18 @@ MAX_AGENTS: Final = 10_000
 _MAX_HOST: Final = 256
 
 
-class AgentTable:
+class AgentTable(StoredTable):
     """The table of agents."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def add(self, sweep_id: int, host: str, now_ms: int) -> SweepAgent:
+    @in_transaction
+    def add(self, connection: Connection, sweep_id: int, host: str, now_ms: int) -> SweepAgent:
         """Add an agent to a sweep, or raise UnknownSweep."""
         row = {"sweep_id": sweep_id, "host": plain_text(host)[:_MAX_HOST], "created_ms": now_ms}
-
-        def work(connection: Connection) -> SweepAgent:
-            if connection.execute(select(sweep.c.id).where(sweep.c.id == sweep_id)).first() is None:
-                raise UnknownSweep(f"there is no sweep with the id {sweep_id}")
-            _make_room(connection, sweep_id)
-            added = insert(sweep_agent).values(**row, heard_ms=now_ms).returning(sweep_agent)
-            return _to_agent(connection.execute(added).one())
-
-        return self._database.write(work)
+        if connection.execute(select(sweep.c.id).where(sweep.c.id == sweep_id)).first() is None:
+            raise UnknownSweep(f"there is no sweep with the id {sweep_id}")
+        _make_room(connection, sweep_id)
+        added = insert(sweep_agent).values(**row, heard_ms=now_ms).returning(sweep_agent)
+        return _to_agent(connection.execute(added).one())
 
     def get(self, agent_id: int) -> SweepAgent | None:
         """An agent; None if there is none, because its sweep was deleted."""

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.stored_json import stored_list, stored_object
 from runvitals.server.database.tables.runs import run
 from runvitals.server.database.tables.sweeps import sweep, sweep_agent, sweep_run
@@ -27,7 +27,7 @@ class RunOutcome:
     parameters: Mapping[str, Any] | None
 
 
-class SweepRunTable:
+class SweepRunTable(StoredTable):
     """The table of the runs of sweeps.
 
     Example:
@@ -35,9 +35,6 @@ class SweepRunTable:
         >>> runs.assign(sweep.id, 0, {"lr": 0.1}, agent.id, now_ms).run_name
         'k3v9x2mq'
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def unended(self, sweep_id: int) -> list[SweepRun]:
         """The runs of a sweep that have not ended, the first one first."""
@@ -124,8 +121,15 @@ class SweepRunTable:
         """The runs that an agent got to start, the first one first."""
         return self._read_runs(sweep_run.c.agent_id == agent_id)[:limit]
 
+    @in_transaction
     def assign(
-        self, sweep_id: int, position: int, parameters: Mapping[str, Any], agent_id: int, now_ms: int
+        self,
+        connection: Connection,
+        sweep_id: int,
+        position: int,
+        parameters: Mapping[str, Any],
+        agent_id: int,
+        now_ms: int,
     ) -> SweepRun | None:
         """A new run with parameters that the search has chosen; None if another agent has got this place."""
         row = {
@@ -144,15 +148,12 @@ class SweepRunTable:
             .where(sweep.c.id == sweep_id, sweep.c.places == position)
             .values(places=position + 1)
         )
+        if not connection.execute(claim).rowcount:
+            return None
+        return _run(connection.execute(insert(sweep_run).values(row).returning(sweep_run)).one())
 
-        def work(connection: Connection) -> SweepRun | None:
-            if not connection.execute(claim).rowcount:
-                return None
-            return _run(connection.execute(insert(sweep_run).values(row).returning(sweep_run)).one())
-
-        return self._database.write(work)
-
-    def reassign(self, run: SweepRun, agent_id: int) -> SweepRun | None:
+    @in_transaction
+    def reassign(self, connection: Connection, run: SweepRun, agent_id: int) -> SweepRun | None:
         """Let an agent start a run that has not begun; None if that has changed meanwhile."""
         statement = (
             update(sweep_run)
@@ -165,14 +166,11 @@ class SweepRunTable:
             .values(agent_id=agent_id, tries=run.tries + 1)
             .returning(sweep_run)
         )
+        row = connection.execute(statement).first()
+        return None if row is None else _run(row)
 
-        def work(connection: Connection) -> SweepRun | None:
-            row = connection.execute(statement).first()
-            return None if row is None else _run(row)
-
-        return self._database.write(work)
-
-    def begin(self, sweep_id: int, run_name: str, run_id: int, now_ms: int) -> None:
+    @in_transaction
+    def begin(self, connection: Connection, sweep_id: int, run_name: str, run_id: int, now_ms: int) -> None:
         """Note that a run has begun, or was resumed. One that the server did not plan joins the sweep.
 
         Raises:
@@ -191,15 +189,11 @@ class SweepRunTable:
             "marks": "[]",
             "created_ms": now_ms,
         }
-
-        def work(connection: Connection) -> None:
-            lock_known_runs(connection, {run_id})
-            add_rows(connection, sweep_run, [row])
-            connection.execute(statement)
-            started = (sweep.c.id == sweep_id, sweep.c.state == "pending")
-            connection.execute(update(sweep).where(*started).values(state="running"))
-
-        self._database.write(work)
+        lock_known_runs(connection, {run_id})
+        add_rows(connection, sweep_run, [row])
+        connection.execute(statement)
+        started = (sweep.c.id == sweep_id, sweep.c.state == "pending")
+        connection.execute(update(sweep).where(*started).values(state="running"))
 
     def adopt(self, sweep_id: int) -> None:
         """Note which of the runs that were to begin have arrived: those of the project with their names."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.database.text import check_integers
 from runvitals.server.sweeps.storage.rows import (
@@ -30,7 +30,7 @@ _NAME_LENGTH: Final = 8
 _MAX_TEXT: Final = 10_000
 
 
-class SweepTable:
+class SweepTable(StoredTable):
     """The table of sweeps.
 
     Example:
@@ -38,9 +38,6 @@ class SweepTable:
         >>> made.state
         'pending'
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, sweep_id: int) -> Sweep:
         """Return a sweep, or raise UnknownSweep."""
@@ -70,26 +67,23 @@ class SweepTable:
         with self._database.read() as connection:
             return [_sweep(row) for row in connection.execute(statement)]
 
-    def create(self, new: NewSweep, now_ms: int) -> Sweep:
+    @in_transaction
+    def create(self, connection: Connection, new: NewSweep, now_ms: int) -> Sweep:
         """Create a sweep, or raise LimitReached when the project has too many."""
-
-        def work(connection: Connection) -> Sweep:
-            counted = select(func.count()).select_from(sweep).where(sweep.c.project_id == new.project_id)
-            if connection.execute(counted).scalar_one() >= MAX_SWEEPS:
-                raise LimitReached(f"the project has {MAX_SWEEPS:,} sweeps: delete some")
-            row = {
-                **{name: getattr(new, name) for name in NewSweep.__dataclass_fields__},
-                **_texts(display_name=new.display_name, description=new.description),
-                "name": _free_name(connection, new.project_id),
-                "state": "pending",
-                "places": 0,
-                "created_ms": now_ms,
-                "changed_ms": now_ms,
-            }
-            added = connection.execute(insert(sweep).values(row).returning(sweep.c.id)).scalar_one()
-            return _read_sweep(connection, added)
-
-        return self._database.write(work)
+        counted = select(func.count()).select_from(sweep).where(sweep.c.project_id == new.project_id)
+        if connection.execute(counted).scalar_one() >= MAX_SWEEPS:
+            raise LimitReached(f"the project has {MAX_SWEEPS:,} sweeps: delete some")
+        row = {
+            **{name: getattr(new, name) for name in NewSweep.__dataclass_fields__},
+            **_texts(display_name=new.display_name, description=new.description),
+            "name": _free_name(connection, new.project_id),
+            "state": "pending",
+            "places": 0,
+            "created_ms": now_ms,
+            "changed_ms": now_ms,
+        }
+        added = connection.execute(insert(sweep).values(row).returning(sweep.c.id)).scalar_one()
+        return _read_sweep(connection, added)
 
     def configure(
         self, sweep_id: int, source: str, configuration: str, now_ms: int, **texts: str | None
@@ -102,7 +96,10 @@ class SweepTable:
         """Change the `display_name` or `description`, or raise UnknownSweep."""
         return self._change(sweep_id, {"changed_ms": now_ms, **_texts(**texts)})
 
-    def set_state(self, sweep_id: int, state: State, now_ms: int, allowed: Sequence[State]) -> Sweep:
+    @in_transaction
+    def set_state(
+        self, connection: Connection, sweep_id: int, state: State, now_ms: int, allowed: Sequence[State]
+    ) -> Sweep:
         """Bring a sweep to a state. One that is in it already stays as it is.
 
         Args:
@@ -112,20 +109,16 @@ class SweepTable:
             UnknownSweep: there is none.
             SweepConflict: it is in another state.
         """
-
-        def work(connection: Connection) -> Sweep:
-            changed = (
-                update(sweep)
-                .where(sweep.c.id == sweep_id, sweep.c.state.in_(allowed))
-                .values(state=state, changed_ms=now_ms)
-            )
-            moved = connection.execute(changed).rowcount
-            row = _read_sweep(connection, sweep_id)
-            if not moved and row.state != state:
-                raise SweepConflict(f"the sweep {row.name!r} is {row.state}: it cannot become {state}")
-            return row
-
-        return self._database.write(work)
+        changed = (
+            update(sweep)
+            .where(sweep.c.id == sweep_id, sweep.c.state.in_(allowed))
+            .values(state=state, changed_ms=now_ms)
+        )
+        moved = connection.execute(changed).rowcount
+        row = _read_sweep(connection, sweep_id)
+        if not moved and row.state != state:
+            raise SweepConflict(f"the sweep {row.name!r} is {row.state}: it cannot become {state}")
+        return row
 
     def finish(self, sweep_id: int, now_ms: int) -> None:
         """Note that a sweep needs no more runs, unless somebody has ended it before."""
@@ -142,12 +135,10 @@ class SweepTable:
         if not self._database.write(lambda connection: connection.execute(statement).rowcount):
             raise UnknownSweep(f"there is no sweep with the id {sweep_id}")
 
-    def _change(self, sweep_id: int, values: dict[str, Any]) -> Sweep:
-        def work(connection: Connection) -> Sweep:
-            connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(values))
-            return _read_sweep(connection, sweep_id)
-
-        return self._database.write(work)
+    @in_transaction
+    def _change(self, connection: Connection, sweep_id: int, values: dict[str, Any]) -> Sweep:
+        connection.execute(update(sweep).where(sweep.c.id == sweep_id).values(values))
+        return _read_sweep(connection, sweep_id)
 
 
 def _texts(**texts: str | None) -> dict[str, str | None]:

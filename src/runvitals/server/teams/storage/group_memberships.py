@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from runvitals.server.accounts.storage.administrators import administrator_by, check_team_administrators
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.sign_on import group_membership
@@ -28,11 +28,8 @@ class _Present:
     provider: str | None
 
 
-class GroupMembershipTable:
+class GroupMembershipTable(StoredTable):
     """The table of memberships that came from groups."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def follow(
         self, user_id: int, provider: str, roles: Mapping[str, str], by: Actor, now_ms: int

@@ -10,7 +10,7 @@ from runvitals.model.account_names import address_key
 from runvitals.model.durations import DAY_MS
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -93,11 +93,8 @@ _INVITATIONS = (
 )
 
 
-class InvitationTable:
+class InvitationTable(StoredTable):
     """The table of invitations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,
@@ -236,7 +233,10 @@ class InvitationTable:
             rows = connection.execute(_INVITATIONS.where(mine, *living).order_by(invitation.c.id))
             return [InvitationRow(**row._asdict()) for row in rows]
 
-    def accept(self, offered: InvitationRow, user_id: int, by: Actor, now_ms: int) -> InvitationRow:
+    @in_transaction
+    def accept(
+        self, connection: Connection, offered: InvitationRow, user_id: int, by: Actor, now_ms: int
+    ) -> InvitationRow:
         """Accept an invitation: the user becomes a member of the team. The higher role stays.
 
         A link came by mail to its address, so that address is added to the user as verified, unless another
@@ -249,33 +249,29 @@ class InvitationTable:
             NoLongerValid: it was used, has expired or was revoked.
             NotAllowed: the user is not active.
         """
-
-        def work(connection: Connection) -> InvitationRow:
-            row = _lock(connection, offered.id)
-            if row.expires_ms <= now_ms or row.user_id not in (None, user_id):
-                raise NoLongerValid(_ENDED)
-            user = connection.execute(
-                select(user_account.c.state, user_account.c.access, entity.c.name)
-                .join(entity, entity.c.id == user_account.c.entity_id)
-                .where(user_account.c.id == user_id)
-            ).first()
-            if user is None or user.state not in ("active", "unverified") or user.access == "none":
-                raise NotAllowed("this account cannot accept invitations; ask an administrator")
-            if row.address is not None:
-                _verify_address(connection, user_id, row.address, now_ms)
-            if row.team_id is not None:
-                _join(connection, row, user_id, now_ms)
-            if row.org_role == "admin":
-                admin = update(user_account).where(user_account.c.id == user_id)
-                connection.execute(admin.values(org_role="admin"))
-            _finish(connection, row.id, "accepted", now_ms)
-            about = {"role": row.custom_role or row.role}
-            action = "team.invitation_accept"
-            record(connection, now_ms, by, action, entity=_owner(row), target=user.name, after=about)
-            rights_changed(connection)
-            return row
-
-        return self._database.write(work)
+        row = _lock(connection, offered.id)
+        if row.expires_ms <= now_ms or row.user_id not in (None, user_id):
+            raise NoLongerValid(_ENDED)
+        user = connection.execute(
+            select(user_account.c.state, user_account.c.access, entity.c.name)
+            .join(entity, entity.c.id == user_account.c.entity_id)
+            .where(user_account.c.id == user_id)
+        ).first()
+        if user is None or user.state not in ("active", "unverified") or user.access == "none":
+            raise NotAllowed("this account cannot accept invitations; ask an administrator")
+        if row.address is not None:
+            _verify_address(connection, user_id, row.address, now_ms)
+        if row.team_id is not None:
+            _join(connection, row, user_id, now_ms)
+        if row.org_role == "admin":
+            admin = update(user_account).where(user_account.c.id == user_id)
+            connection.execute(admin.values(org_role="admin"))
+        _finish(connection, row.id, "accepted", now_ms)
+        about = {"role": row.custom_role or row.role}
+        action = "team.invitation_accept"
+        record(connection, now_ms, by, action, entity=_owner(row), target=user.name, after=about)
+        rights_changed(connection)
+        return row
 
     def all(
         self,
@@ -313,14 +309,12 @@ class InvitationTable:
         old = delete(invitation).where(invitation.c.state != "pending", invitation.c.ended_ms < before_ms)
         return self._database.write(lambda connection: connection.execute(old).rowcount)
 
-    def _end(self, invitation_id: int, state: str, by: Actor, now_ms: int) -> None:
-        def work(connection: Connection) -> None:
-            row = _lock(connection, invitation_id)
-            _finish(connection, row.id, state, now_ms)
-            action = "team.invitation_revoke" if state == "revoked" else "team.invitation_decline"
-            record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row))
-
-        self._database.write(work)
+    @in_transaction
+    def _end(self, connection: Connection, invitation_id: int, state: str, by: Actor, now_ms: int) -> None:
+        row = _lock(connection, invitation_id)
+        _finish(connection, row.id, state, now_ms)
+        action = "team.invitation_revoke" if state == "revoked" else "team.invitation_decline"
+        record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row))
 
 
 def check_days(days: int) -> None:

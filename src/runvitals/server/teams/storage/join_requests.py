@@ -10,7 +10,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import (
     email,
     entity,
@@ -72,11 +72,8 @@ _REQUESTS = (
 )
 
 
-class JoinRequestTable:
+class JoinRequestTable(StoredTable):
     """The table of requests to join teams."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def recommended(self, user_id: int) -> list[TeamRow]:
         """Return the teams, by name, that are recommended to people with a mail domain of the user.
@@ -97,7 +94,8 @@ class JoinRequestTable:
         with self._database.read() as connection:
             return _joins_at_once(connection, user_id, team)
 
-    def join_by_domain(self, team_name: str, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def join_by_domain(self, connection: Connection, team_name: str, by: Actor, now_ms: int) -> None:
         """Join a team as a member, where people with a verified address of its mail domains may.
 
         Raises:
@@ -106,19 +104,18 @@ class JoinRequestTable:
             NameTaken: the user is in the team already.
             LimitReached: the user is in too many teams.
         """
+        team = living_team(connection, team_name)
+        user = user_by_name(connection, by.name)
+        if not _joins_at_once(connection, user.id, team):
+            raise NotAllowed(f"the administrators of {team_name} must be asked")
+        add_member(connection, team.id, user.id, "member", None, user.id, now_ms)
+        owner, about = (team.id, team.name), {"role": "member", "by": "mail domain"}
+        record(connection, now_ms, by, "team.member_add", entity=owner, target=user.name, after=about)
 
-        def work(connection: Connection) -> None:
-            team = living_team(connection, team_name)
-            user = user_by_name(connection, by.name)
-            if not _joins_at_once(connection, user.id, team):
-                raise NotAllowed(f"the administrators of {team_name} must be asked")
-            add_member(connection, team.id, user.id, "member", None, user.id, now_ms)
-            owner, about = (team.id, team.name), {"role": "member", "by": "mail domain"}
-            record(connection, now_ms, by, "team.member_add", entity=owner, target=user.name, after=about)
-
-        self._database.write(work)
-
-    def create(self, team_name: str, user_id: int, message: str, by: Actor, now_ms: int) -> JoinRequestRow:
+    @in_transaction
+    def create(
+        self, connection: Connection, team_name: str, user_id: int, message: str, by: Actor, now_ms: int
+    ) -> JoinRequestRow:
         """Ask the administrators of a team to join.
 
         Raises:
@@ -130,29 +127,22 @@ class JoinRequestTable:
         text = plain_text(message).strip()
         if len(text) > MAX_MESSAGE:
             raise ValueError(f"the message is too long; expected at most {MAX_MESSAGE} characters")
-
-        def work(connection: Connection) -> JoinRequestRow:
-            team = living_team(connection, team_name)
-            member = (membership.c.team_id == team.id, membership.c.user_id == user_id)
-            if connection.execute(select(membership.c.id).where(*member)).first() is not None:
-                raise NameTaken(f"you are already a member of {team.name}")
-            pending = _pending(team.id, user_id)
-            if connection.execute(select(team_join_request.c.id).where(*pending)).first() is not None:
-                raise NameTaken(f"you have already asked to join {team.name}")
-            theirs = (
-                team_join_request.c.user_id == user_id,
-                team_join_request.c.created_ms > now_ms - DAY_MS,
-            )
-            count = select(func.count()).select_from(team_join_request).where(*theirs)
-            if connection.execute(count).scalar_one() >= A_DAY:
-                raise LimitReached(f"you may ask {A_DAY} teams a day; try again tomorrow")
-            values = {"team_id": team.id, "user_id": user_id, "message": text, "created_ms": now_ms}
-            connection.execute(insert(team_join_request).values(**values, state="pending"))
-            owner = (team.id, team.name)
-            record(connection, now_ms, by, "team.join_request", entity=owner, target=by.name)
-            return JoinRequestRow(**connection.execute(_REQUESTS.where(*pending)).one()._asdict())
-
-        return self._database.write(work)
+        team = living_team(connection, team_name)
+        member = (membership.c.team_id == team.id, membership.c.user_id == user_id)
+        if connection.execute(select(membership.c.id).where(*member)).first() is not None:
+            raise NameTaken(f"you are already a member of {team.name}")
+        pending = _pending(team.id, user_id)
+        if connection.execute(select(team_join_request.c.id).where(*pending)).first() is not None:
+            raise NameTaken(f"you have already asked to join {team.name}")
+        theirs = (team_join_request.c.user_id == user_id, team_join_request.c.created_ms > now_ms - DAY_MS)
+        count = select(func.count()).select_from(team_join_request).where(*theirs)
+        if connection.execute(count).scalar_one() >= A_DAY:
+            raise LimitReached(f"you may ask {A_DAY} teams a day; try again tomorrow")
+        values = {"team_id": team.id, "user_id": user_id, "message": text, "created_ms": now_ms}
+        connection.execute(insert(team_join_request).values(**values, state="pending"))
+        owner = (team.id, team.name)
+        record(connection, now_ms, by, "team.join_request", entity=owner, target=by.name)
+        return JoinRequestRow(**connection.execute(_REQUESTS.where(*pending)).one()._asdict())
 
     def of_team(self, team_id: int) -> list[JoinRequestRow]:
         """Return the pending requests to join a team, in the order of ids."""
@@ -174,7 +164,8 @@ class JoinRequestTable:
             raise NotFound(f"there is no request with id {request_id}")
         return JoinRequestRow(**row._asdict())
 
-    def approve(self, request_id: int, role: str, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def approve(self, connection: Connection, request_id: int, role: str, by: Actor, now_ms: int) -> None:
         """Make the user of a request a member of the team.
 
         Raises:
@@ -184,18 +175,14 @@ class JoinRequestTable:
             NameTaken: the user is in the team already.
             LimitReached: the user is in too many teams.
         """
-
-        def work(connection: Connection) -> None:
-            row = _lock(connection, request_id)
-            account = select(user_account.c.state, user_account.c.access)
-            user = connection.execute(account.where(user_account.c.id == row.user_id)).one()
-            if user.state != "active" or user.access == "none":
-                raise NotAllowed(f"the account {row.user} may not join teams")
-            base, role_id = resolve_role(connection, role)
-            add_member(connection, row.team_id, row.user_id, base, role_id, by.user_id, now_ms)
-            _end(connection, row, "approved", by, now_ms, {"role": role})
-
-        self._database.write(work)
+        row = _lock(connection, request_id)
+        account = select(user_account.c.state, user_account.c.access)
+        user = connection.execute(account.where(user_account.c.id == row.user_id)).one()
+        if user.state != "active" or user.access == "none":
+            raise NotAllowed(f"the account {row.user} may not join teams")
+        base, role_id = resolve_role(connection, role)
+        add_member(connection, row.team_id, row.user_id, base, role_id, by.user_id, now_ms)
+        _end(connection, row, "approved", by, now_ms, {"role": role})
 
     def reject(self, request_id: int, by: Actor, now_ms: int) -> None:
         """Reject a pending request; raise NoLongerValid if it was answered or withdrawn."""

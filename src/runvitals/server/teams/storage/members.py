@@ -11,7 +11,7 @@ from runvitals.server.accounts.storage.administrators import check_team_administ
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -78,11 +78,8 @@ _MEMBERS = (
 )
 
 
-class MemberTable:
+class MemberTable(StoredTable):
     """The table of memberships."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, team_name: str) -> list[MemberRow]:
         """Return the members of a team by name."""
@@ -116,8 +113,10 @@ class MemberTable:
             raise _no_member(team_name, user_name)
         return MemberRow(**row._asdict())
 
+    @in_transaction
     def add(
         self,
+        connection: Connection,
         team_name: str,
         user_name: str,
         role: str,
@@ -133,55 +132,59 @@ class MemberTable:
             NameTaken: the user is in the team already.
             LimitReached: the user is in too many teams.
         """
+        team = living_team(connection, team_name)
+        user = user_by_name(connection, user_name)
+        base, role_id = resolve_role(connection, role)
+        add_member(connection, team.id, user.id, base, role_id, by.user_id, now_ms, expires_ms)
+        about = {"role": role}
+        owner = (team.id, team.name)
+        record(connection, now_ms, by, action, entity=owner, target=user.name, after=about)
 
-        def work(connection: Connection) -> None:
-            team = living_team(connection, team_name)
-            user = user_by_name(connection, user_name)
-            base, role_id = resolve_role(connection, role)
-            add_member(connection, team.id, user.id, base, role_id, by.user_id, now_ms, expires_ms)
-            about = {"role": role}
-            owner = (team.id, team.name)
-            record(connection, now_ms, by, action, entity=owner, target=user.name, after=about)
-
-        self._database.write(work)
-
-    def set_role(self, team_name: str, user_name: str, role: str, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def set_role(
+        self, connection: Connection, team_name: str, user_name: str, role: str, by: Actor, now_ms: int
+    ) -> None:
         """Change a member's role.
 
         Raises:
             LastAdministrator: the team would be left without an administrator.
             NotFound: there is no such team, member or role.
         """
+        team = living_team(connection, team_name)
+        user = user_by_name(connection, user_name)
+        before = lock_members(connection, team.id).get(user.id)
+        if before is None:
+            raise _no_member(team_name, user_name)
+        base, role_id = resolve_role(connection, role)
+        if base != "admin":
+            check_team_administrators(connection, team.id, user.id, stays=True)
+        mine = (membership.c.team_id == team.id, membership.c.user_id == user.id)
+        connection.execute(update(membership).where(*mine).values(role=base, custom_role_id=role_id))
+        if before == "admin" and base != "admin":
+            theirs = (invitation.c.team_id == team.id, invitation.c.invited_by == user.id)
+            revoke_invitations(connection, now_ms, *theirs)
+        record(
+            connection,
+            now_ms,
+            by,
+            "team.member_role",
+            entity=(team.id, team.name),
+            target=user.name,
+            before={"role": before},
+            after={"role": role},
+        )
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            team = living_team(connection, team_name)
-            user = user_by_name(connection, user_name)
-            before = lock_members(connection, team.id).get(user.id)
-            if before is None:
-                raise _no_member(team_name, user_name)
-            base, role_id = resolve_role(connection, role)
-            if base != "admin":
-                check_team_administrators(connection, team.id, user.id, stays=True)
-            mine = (membership.c.team_id == team.id, membership.c.user_id == user.id)
-            connection.execute(update(membership).where(*mine).values(role=base, custom_role_id=role_id))
-            if before == "admin" and base != "admin":
-                theirs = (invitation.c.team_id == team.id, invitation.c.invited_by == user.id)
-                revoke_invitations(connection, now_ms, *theirs)
-            record(
-                connection,
-                now_ms,
-                by,
-                "team.member_role",
-                entity=(team.id, team.name),
-                target=user.name,
-                before={"role": before},
-                after={"role": role},
-            )
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def set_end(self, team_name: str, user_name: str, expires_ms: int | None, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def set_end(
+        self,
+        connection: Connection,
+        team_name: str,
+        user_name: str,
+        expires_ms: int | None,
+        by: Actor,
+        now_ms: int,
+    ) -> None:
         """Set the time when a membership ends; None: never.
 
         Raises:
@@ -190,52 +193,46 @@ class MemberTable:
         """
         if expires_ms is not None and expires_ms <= now_ms:
             raise ValueError("the membership would have ended already")
+        team = living_team(connection, team_name)
+        user = user_by_name(connection, user_name)
+        mine = (membership.c.team_id == team.id, membership.c.user_id == user.id)
+        row = connection.execute(select(membership).where(*mine).with_for_update()).first()
+        if row is None:
+            raise _no_member(team_name, user_name)
+        if row.role == "admin" and expires_ms is not None:
+            raise ValueError("the membership of an administrator cannot end by itself")
+        connection.execute(update(membership).where(*mine).values(expires_ms=expires_ms))
+        old, new = {"expires_ms": row.expires_ms}, {"expires_ms": expires_ms}
+        owner = (team.id, team.name)
+        record(
+            connection,
+            now_ms,
+            by,
+            "team.member_role",
+            entity=owner,
+            target=user.name,
+            before=old,
+            after=new,
+        )
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            team = living_team(connection, team_name)
-            user = user_by_name(connection, user_name)
-            mine = (membership.c.team_id == team.id, membership.c.user_id == user.id)
-            row = connection.execute(select(membership).where(*mine).with_for_update()).first()
-            if row is None:
-                raise _no_member(team_name, user_name)
-            if row.role == "admin" and expires_ms is not None:
-                raise ValueError("the membership of an administrator cannot end by itself")
-            connection.execute(update(membership).where(*mine).values(expires_ms=expires_ms))
-            old, new = {"expires_ms": row.expires_ms}, {"expires_ms": expires_ms}
-            owner = (team.id, team.name)
-            record(
-                connection,
-                now_ms,
-                by,
-                "team.member_role",
-                entity=owner,
-                target=user.name,
-                before=old,
-                after=new,
-            )
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def remove(self, team_name: str, user_name: str, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def remove(self, connection: Connection, team_name: str, user_name: str, by: Actor, now_ms: int) -> None:
         """Remove a member, or leave. Runs stay with the team; roles in its projects go.
 
         Raises:
             LastAdministrator: members would be left without an administrator.
             NotFound: there is no such team or member.
         """
+        team = living_team(connection, team_name)
+        user = user_by_name(connection, user_name)
+        if not remove_member(connection, team.id, user.id, now_ms):
+            raise _no_member(team_name, user_name)
+        action = "team.member_leave" if by.user_id == user.id else "team.member_remove"
+        record(connection, now_ms, by, action, entity=(team.id, team.name), target=user.name)
 
-        def work(connection: Connection) -> None:
-            team = living_team(connection, team_name)
-            user = user_by_name(connection, user_name)
-            if not remove_member(connection, team.id, user.id, now_ms):
-                raise _no_member(team_name, user_name)
-            action = "team.member_leave" if by.user_id == user.id else "team.member_remove"
-            record(connection, now_ms, by, action, entity=(team.id, team.name), target=user.name)
-
-        self._database.write(work)
-
-    def remove_expired(self, by: Actor, now_ms: int) -> int:
+    @in_transaction
+    def remove_expired(self, connection: Connection, by: Actor, now_ms: int) -> int:
         """End memberships whose time is over; returns how many. A last administrator stays."""
         over = (
             select(membership.c.team_id, membership.c.user_id, membership.c.role, entity.c.name)
@@ -243,17 +240,13 @@ class MemberTable:
             .join(entity, entity.c.id == user_account.c.entity_id)
             .where(membership.c.expires_ms <= now_ms)
         )
-
-        def work(connection: Connection) -> int:
-            ended = 0
-            for row in connection.execute(over).all():
-                if row.role != "admin" and remove_member(connection, row.team_id, row.user_id, now_ms):
-                    owner = name_of(connection, row.team_id)
-                    record(connection, now_ms, by, "team.member_expired", entity=owner, target=row.name)
-                    ended += 1
-            return ended
-
-        return self._database.write(work)
+        ended = 0
+        for row in connection.execute(over).all():
+            if row.role != "admin" and remove_member(connection, row.team_id, row.user_id, now_ms):
+                owner = name_of(connection, row.team_id)
+                record(connection, now_ms, by, "team.member_expired", entity=owner, target=row.name)
+                ended += 1
+        return ended
 
 
 def _no_member(team_name: str, user_name: str) -> NotFound:

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, case, delete, exists, func, in
 
 from runvitals.model.names import plain_text
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, entity, service_account
 from runvitals.server.database.tables.sign_on import external_identity
@@ -69,14 +69,13 @@ _ACCOUNTS = (
 )
 
 
-class ServiceAccountTable:
+class ServiceAccountTable(StoredTable):
     """The table of service accounts."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         name: str,
         team_id: int | None,
         by: Actor,
@@ -95,26 +94,22 @@ class ServiceAccountTable:
         home = team_id if team_id is not None else default_team_id
         if home is None:
             raise ValueError("a service account of the organisation needs a default team")
-
-        def work(connection: Connection) -> ServiceAccountRow:
-            mine = _ACCOUNTS.where(*_has_name(name, team_id))
-            if connection.execute(mine).first() is not None:
-                raise NameTaken(f"the service account {name!r} already exists")
-            values = {
-                "name": name,
-                "kind": "builtin",
-                "team_id": team_id,
-                "default_team_id": home,
-                "reads_only": reads_only,
-                "created_by": by.user_id,
-                "created_ms": now_ms,
-            }
-            connection.execute(insert(service_account).values(values))
-            row = ServiceAccountRow(**connection.execute(mine).one()._asdict())
-            record(connection, now_ms, by, "service_account.create", entity=_owner(row), target=name)
-            return row
-
-        return self._database.write(work)
+        mine = _ACCOUNTS.where(*_has_name(name, team_id))
+        if connection.execute(mine).first() is not None:
+            raise NameTaken(f"the service account {name!r} already exists")
+        values = {
+            "name": name,
+            "kind": "builtin",
+            "team_id": team_id,
+            "default_team_id": home,
+            "reads_only": reads_only,
+            "created_by": by.user_id,
+            "created_ms": now_ms,
+        }
+        connection.execute(insert(service_account).values(values))
+        row = ServiceAccountRow(**connection.execute(mine).one()._asdict())
+        record(connection, now_ms, by, "service_account.create", entity=_owner(row), target=name)
+        return row
 
     def by_name(self, name: str, team_id: int | None) -> ServiceAccountRow:
         """Return a service account of a team, or of the organisation (`team_id` None).
@@ -152,8 +147,10 @@ class ServiceAccountTable:
             row = connection.execute(_ACCOUNTS.where(service_account.c.kind == "legacy")).first()
         return None if row is None else ServiceAccountRow(**row._asdict())
 
+    @in_transaction
     def update(
         self,
+        connection: Connection,
         account_id: int,
         by: Actor,
         now_ms: int,
@@ -173,63 +170,55 @@ class ServiceAccountTable:
         changes = {field: value for field, value in values.items() if value is not None}
         if name is not None:
             changes["name"] = checked_name("service account", name.strip(), MAX_NAME)
+        before = _account(connection, account_id)
+        changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
+        if "default_team_id" in changed and before.team_id is not None:
+            raise ValueError("the default team of a team's service account is that team")
+        if "name" in changed:
+            same_name = _ACCOUNTS.where(*_has_name(str(changed["name"]), before.team_id))
+            if connection.execute(same_name).first() is not None:
+                raise NameTaken(f"the service account {changed['name']!r} already exists")
+        if changed:
+            mine = update(service_account).where(service_account.c.id == account_id)
+            connection.execute(mine.values(changed))
+            old = {field: getattr(before, field) for field in changed}
+            record(
+                connection,
+                now_ms,
+                by,
+                "service_account.update",
+                entity=_owner(before),
+                target=before.name,
+                before=old,
+                after=changed,
+            )
+            rights_changed(connection)
+        return _account(connection, account_id)
 
-        def work(connection: Connection) -> ServiceAccountRow:
-            before = _account(connection, account_id)
-            changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
-            if "default_team_id" in changed and before.team_id is not None:
-                raise ValueError("the default team of a team's service account is that team")
-            if "name" in changed:
-                same_name = _ACCOUNTS.where(*_has_name(str(changed["name"]), before.team_id))
-                if connection.execute(same_name).first() is not None:
-                    raise NameTaken(f"the service account {changed['name']!r} already exists")
-            if changed:
-                mine = update(service_account).where(service_account.c.id == account_id)
-                connection.execute(mine.values(changed))
-                old = {field: getattr(before, field) for field in changed}
-                record(
-                    connection,
-                    now_ms,
-                    by,
-                    "service_account.update",
-                    entity=_owner(before),
-                    target=before.name,
-                    before=old,
-                    after=changed,
-                )
-                rights_changed(connection)
-            return _account(connection, account_id)
-
-        return self._database.write(work)
-
-    def set_disabled(self, account_id: int, disabled: bool, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def set_disabled(
+        self, connection: Connection, account_id: int, disabled: bool, by: Actor, now_ms: int
+    ) -> None:
         """Disable a service account, so that its keys stop working, or enable it again."""
+        row = _account(connection, account_id)
+        if (row.disabled_ms is not None) == disabled:
+            return
+        mine = update(service_account).where(service_account.c.id == account_id)
+        connection.execute(mine.values(disabled_ms=now_ms if disabled else None))
+        action = "service_account.disable" if disabled else "service_account.enable"
+        record(connection, now_ms, by, action, entity=_owner(row), target=row.name)
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            row = _account(connection, account_id)
-            if (row.disabled_ms is not None) == disabled:
-                return
-            mine = update(service_account).where(service_account.c.id == account_id)
-            connection.execute(mine.values(disabled_ms=now_ms if disabled else None))
-            action = "service_account.disable" if disabled else "service_account.enable"
-            record(connection, now_ms, by, action, entity=_owner(row), target=row.name)
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def delete(self, account_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(self, connection: Connection, account_id: int, by: Actor, now_ms: int) -> None:
         """Delete a service account with its keys. Its runs stay; the name can be given again."""
-
-        def work(connection: Connection) -> None:
-            row = _account(connection, account_id)
-            for table in (api_key, external_identity):
-                connection.execute(delete(table).where(table.c.service_account_id == account_id))
-            mine = update(service_account).where(service_account.c.id == account_id)
-            connection.execute(mine.values(deleted_ms=now_ms))
-            record(connection, now_ms, by, "service_account.delete", entity=_owner(row), target=row.name)
-            rights_changed(connection)
-
-        self._database.write(work)
+        row = _account(connection, account_id)
+        for table in (api_key, external_identity):
+            connection.execute(delete(table).where(table.c.service_account_id == account_id))
+        mine = update(service_account).where(service_account.c.id == account_id)
+        connection.execute(mine.values(deleted_ms=now_ms))
+        record(connection, now_ms, by, "service_account.delete", entity=_owner(row), target=row.name)
+        rights_changed(connection)
 
 
 def _account(connection: Connection, account_id: int) -> ServiceAccountRow:

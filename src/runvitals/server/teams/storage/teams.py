@@ -15,7 +15,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.pictures import remove_picture
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import (
@@ -26,7 +26,9 @@ from runvitals.server.database.tables.accounts import (
     service_account,
     team,
 )
+from runvitals.server.database.tables.alerts import automation, notification, raised_event
 from runvitals.server.database.tables.buckets import team_bucket
+from runvitals.server.database.tables.destinations import destination, team_secret
 from runvitals.server.database.tables.runs import token
 from runvitals.server.projects.storage.project_transfer import adopt_projects
 from runvitals.store.errors import LimitReached, NotFound
@@ -112,14 +114,13 @@ TEAMS = (
 )
 
 
-class TeamTable:
+class TeamTable(StoredTable):
     """The table of teams."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         name: str,
         by: Actor,
         now_ms: int,
@@ -142,32 +143,28 @@ class TeamTable:
         """
         shown = checked_display_name(display_name or name)
         labels = checked_labels({"kind": kind, "company": company, "default_visibility": default_visibility})
-
-        def work(connection: Connection) -> TeamRow:
-            _check_count(connection)
-            owner = claim_name(connection, "team", name, now_ms)
-            values = {
-                "entity_id": owner[0],
-                "display_name": shown,
-                "description": "",
-                **labels,
-                "profile": "{}",
-                "created_by": by.user_id,
-                "hidden": hidden,
-                "code_saving": code_saving,
-                **_OF_A_NEW_TEAM,
-            }
-            connection.execute(insert(team).values(values))
-            if bucket_id is not None:
-                connection.execute(insert(team_bucket).values(team_id=owner[0], bucket_id=bucket_id))
-            if administrator is not None:
-                _add_administrator(connection, owner[0], administrator, by, now_ms)
-            about = None if bucket_id is None else {"bucket": bucket_id}
-            record(connection, now_ms, by, "team.create", entity=owner, after=about)
-            rights_changed(connection)
-            return _team(connection, owner[1])
-
-        return self._database.write(work)
+        _check_count(connection)
+        owner = claim_name(connection, "team", name, now_ms)
+        values = {
+            "entity_id": owner[0],
+            "display_name": shown,
+            "description": "",
+            **labels,
+            "profile": "{}",
+            "created_by": by.user_id,
+            "hidden": hidden,
+            "code_saving": code_saving,
+            **_OF_A_NEW_TEAM,
+        }
+        connection.execute(insert(team).values(values))
+        if bucket_id is not None:
+            connection.execute(insert(team_bucket).values(team_id=owner[0], bucket_id=bucket_id))
+        if administrator is not None:
+            _add_administrator(connection, owner[0], administrator, by, now_ms)
+        about = None if bucket_id is None else {"bucket": bucket_id}
+        record(connection, now_ms, by, "team.create", entity=owner, after=about)
+        rights_changed(connection)
+        return _team(connection, owner[1])
 
     def by_name(self, name: str) -> TeamRow:
         """Return a team, also one in the trash, or raise NotFound."""
@@ -200,19 +197,18 @@ class TeamTable:
             body = connection.execute(select(team.c.profile).where(team.c.entity_id == team_id)).scalar_one()
         return stored_object(body, f"the page of team {team_id}")
 
-    def set_profile(self, name: str, by: Actor, now_ms: int, changes: Mapping[str, Any]) -> None:
+    @in_transaction
+    def set_profile(
+        self, connection: Connection, name: str, by: Actor, now_ms: int, changes: Mapping[str, Any]
+    ) -> None:
         """Change fields of the team's page, from values that were checked. The audit log gets their names."""
-
-        def work(connection: Connection) -> None:
-            row = living_team(connection, name)
-            mine = team.c.entity_id == row.id
-            before = json.loads(connection.execute(select(team.c.profile).where(mine)).scalar_one())
-            after = json.dumps({**before, **changes})
-            connection.execute(update(team).where(mine).values(profile=after))
-            about = {"fields": sorted(changes)}
-            record(connection, now_ms, by, "team.update", entity=(row.id, row.name), after=about)
-
-        self._database.write(work)
+        row = living_team(connection, name)
+        mine = team.c.entity_id == row.id
+        before = json.loads(connection.execute(select(team.c.profile).where(mine)).scalar_one())
+        after = json.dumps({**before, **changes})
+        connection.execute(update(team).where(mine).values(profile=after))
+        about = {"fields": sorted(changes)}
+        record(connection, now_ms, by, "team.update", entity=(row.id, row.name), after=about)
 
     def without_administrator(self) -> list[str]:
         """Teams that nobody administers."""
@@ -258,17 +254,17 @@ class TeamTable:
         """Take a team out of the trash."""
         self._set_deleted(name, by, now_ms, None, "team.restore")
 
-    def _set_deleted(self, name: str, by: Actor, now_ms: int, deleted_ms: int | None, action: str) -> None:
-        def work(connection: Connection) -> None:
-            team = _team(connection, name)
-            if (team.deleted_ms is None) == (deleted_ms is None):
-                return
-            connection.execute(update(entity).where(entity.c.id == team.id).values(deleted_ms=deleted_ms))
-            revoke_invitations(connection, now_ms, invitation.c.team_id == team.id)
-            record(connection, now_ms, by, action, entity=(team.id, team.name))
-            rights_changed(connection)
-
-        self._database.write(work)
+    @in_transaction
+    def _set_deleted(
+        self, connection: Connection, name: str, by: Actor, now_ms: int, deleted_ms: int | None, action: str
+    ) -> None:
+        team = _team(connection, name)
+        if (team.deleted_ms is None) == (deleted_ms is None):
+            return
+        connection.execute(update(entity).where(entity.c.id == team.id).values(deleted_ms=deleted_ms))
+        revoke_invitations(connection, now_ms, invitation.c.team_id == team.id)
+        record(connection, now_ms, by, action, entity=(team.id, team.name))
+        rights_changed(connection)
 
     def trashed_before(self, before_ms: int) -> list[TeamRow]:
         """Return the teams that were moved to the trash before a time."""
@@ -276,29 +272,29 @@ class TeamTable:
             rows = connection.execute(TEAMS.where(entity.c.deleted_ms < before_ms).order_by(entity.c.id))
             return [team_row(row) for row in rows]
 
-    def purge(self, team_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def purge(self, connection: Connection, team_id: int, by: Actor, now_ms: int) -> None:
         """Remove a team from the trash for good, with members, invitations, service accounts and keys.
 
         Remove its projects first. Its name stays taken, and the audit log stays.
         """
+        owner = connection.execute(
+            select(entity.c.id, entity.c.name)
+            .where(entity.c.id == team_id, entity.c.deleted_ms.is_not(None))
+            .with_for_update()
+        ).first()
+        if owner is None:
+            raise NotFound(f"there is no team with id {team_id} in the trash")
+        remove_picture(connection, team_id)
+        connection.execute(delete(team).where(team.c.entity_id == team_id))
+        for owned in (automation, raised_event, notification, destination, team_secret):
+            connection.execute(delete(owned).where(owned.c.team_id == team_id))
+        connection.execute(update(entity).where(entity.c.id == team_id).values(purged_ms=now_ms))
+        record(connection, now_ms, by, "team.purge", entity=(owner.id, owner.name))
+        rights_changed(connection)
 
-        def work(connection: Connection) -> None:
-            owner = connection.execute(
-                select(entity.c.id, entity.c.name)
-                .where(entity.c.id == team_id, entity.c.deleted_ms.is_not(None))
-                .with_for_update()
-            ).first()
-            if owner is None:
-                raise NotFound(f"there is no team with id {team_id} in the trash")
-            remove_picture(connection, team_id)
-            connection.execute(delete(team).where(team.c.entity_id == team_id))
-            connection.execute(update(entity).where(entity.c.id == team_id).values(purged_ms=now_ms))
-            record(connection, now_ms, by, "team.purge", entity=(owner.id, owner.name))
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def adopt(self, team_id: int, by: Actor, now_ms: int) -> int:
+    @in_transaction
+    def adopt(self, connection: Connection, team_id: int, by: Actor, now_ms: int) -> int:
         """Give a team all projects from before accounts, and the tokens; returns how many projects.
 
         Doing it twice changes nothing more. The tokens stay valid, as keys of a service account of the team,
@@ -310,31 +306,27 @@ class TeamTable:
             NotFound: there is no such team.
             NameTaken: the team has a run with the run id of one from before accounts.
         """
-
-        def work(connection: Connection) -> int:
-            owner = connection.execute(TEAMS.where(entity.c.id == team_id)).first()
-            if owner is None:
-                raise NotFound(f"there is no team with id {team_id}")
-            projects = adopt_projects(connection, team_id)
-            legacy = select(service_account.c.id).where(service_account.c.kind == "legacy")
-            has_tokens = connection.execute(select(token.c.id).limit(1)).first() is not None
-            if has_tokens and connection.execute(legacy).first() is None:
-                values = {
-                    "name": LEGACY_ACCOUNT,
-                    "kind": "legacy",
-                    "team_id": team_id,
-                    "default_team_id": team_id,
-                    "reads_only": False,
-                    "created_by": by.user_id,
-                    "created_ms": now_ms,
-                }
-                connection.execute(insert(service_account).values(values))
-            entity_ = (team_id, owner.name)
-            record(connection, now_ms, by, "team.adopt", entity=entity_, after={"projects": projects})
-            rights_changed(connection)
-            return projects
-
-        return self._database.write(work)
+        owner = connection.execute(TEAMS.where(entity.c.id == team_id)).first()
+        if owner is None:
+            raise NotFound(f"there is no team with id {team_id}")
+        projects = adopt_projects(connection, team_id)
+        legacy = select(service_account.c.id).where(service_account.c.kind == "legacy")
+        has_tokens = connection.execute(select(token.c.id).limit(1)).first() is not None
+        if has_tokens and connection.execute(legacy).first() is None:
+            values = {
+                "name": LEGACY_ACCOUNT,
+                "kind": "legacy",
+                "team_id": team_id,
+                "default_team_id": team_id,
+                "reads_only": False,
+                "created_by": by.user_id,
+                "created_ms": now_ms,
+            }
+            connection.execute(insert(service_account).values(values))
+        entity_ = (team_id, owner.name)
+        record(connection, now_ms, by, "team.adopt", entity=entity_, after={"projects": projects})
+        rights_changed(connection)
+        return projects
 
 
 _TEXTS = (

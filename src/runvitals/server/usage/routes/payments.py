@@ -9,10 +9,10 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.errors import answering
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.payments import (
@@ -70,10 +70,8 @@ def request_payment(
     statement = _payable(access, number)
     assert statement.number is not None
     unit = MICRO // 10 ** digits(statement.currency)
-    try:
+    with answering(409):
         back = outside.server_url()
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     payment = PaymentRequest(
         statement.number,
         statement.period,
@@ -82,10 +80,8 @@ def request_payment(
         statement.currency,
         f"{back}{_STATEMENTS}",
     )
-    try:
+    with answering(502, PaymentFailed):
         requested = provider.request(payment)
-    except PaymentFailed as error:
-        raise HTTPException(502, str(error)) from None
     kept = {"provider": provider.name, "reference": requested.reference}
     access.metadata_store.usage.documents.put(
         payment_name(statement.number), kept, requester.actor, access.clock()
@@ -105,10 +101,8 @@ def payment(number: Number, request: Request, access: TheAccess) -> dict[str, An
     provider = _required_provider(request)
     if kept.get("provider") != provider.name:
         raise HTTPException(404, f"no payment of {statement.number} was requested of {provider.name}")
-    try:
+    with answering(502, PaymentFailed):
         return _to_response(provider, provider.find(kept["reference"]))
-    except PaymentFailed as error:
-        raise HTTPException(502, str(error)) from None
 
 
 def _provider(request: Request) -> PaymentProvider | None:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from fastapi import HTTPException, Path
+from fastapi import Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.usage.charges import CHARGES
 from runvitals.server.usage.limits import Use, checked_plan
 from runvitals.server.usage.routes.billing_text import PlainText
@@ -156,10 +155,8 @@ def put_plan(
 @router.delete("/billing/plans/{plan}", dependencies=[needs("billing:manage")], status_code=204)
 def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
     """Remove a plan that nobody has."""
-    try:
+    with answering(409, PlanInUse):
         reports.plans.remove(plan, requester.actor, access.clock())
-    except PlanInUse as error:
-        raise HTTPException(409, str(error)) from None
 
 
 @router.post(

@@ -9,12 +9,11 @@ from fastapi import HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.usage.charges import MICRO, UNITS
 from runvitals.server.usage.routes.billing_text import PlainText
 from runvitals.server.usage.routes.usage import TheReports
@@ -89,10 +88,8 @@ def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: Th
         new.note,
         requester.actor.name,
     )
-    try:
+    with answering(409, PeriodIssued):
         added = reports.rates.add(stored, requester.actor, access.clock())
-    except PeriodIssued as error:
-        raise HTTPException(409, str(error)) from None
     return _rate_json(added, reports.settings().currency)
 
 
@@ -113,10 +110,8 @@ def end_rate(
 @router.delete("/billing/rates/{rate}", dependencies=[needs("billing:manage")], status_code=204)
 def remove_rate(rate: RateId, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
     """Remove a price that no statement used."""
-    try:
+    with answering(409, PeriodIssued):
         reports.rates.remove(rate, requester.actor, access.clock())
-    except PeriodIssued as error:
-        raise HTTPException(409, str(error)) from None
 
 
 def _rate_json(row: StoredRate, currency: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, delete, func, select
 
-from runvitals.server.database.database import Database, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.tables.accounts import email, entity, membership, user_account
 from runvitals.server.database.tables.usage import usage_alert
 from runvitals.server.events.automation_events import USAGE_THRESHOLD, raise_for_team
@@ -44,35 +44,35 @@ class UsageAlertReceiver:
     manages: bool
 
 
-class UsageAlertTable:
+class UsageAlertTable(StoredTable):
     """The usage alerts of all periods."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def send(self, passed: Sequence[UsageAlert], notifications: Sequence[Notification], now_ms: int) -> bool:
+    @in_transaction
+    def send(
+        self,
+        connection: Connection,
+        passed: Sequence[UsageAlert],
+        notifications: Sequence[Notification],
+        now_ms: int,
+    ) -> bool:
         """Note passed thresholds of one category, and send notifications if any of them is new.
 
         Only the highest threshold counts as sent; the others are noted so that they are not sent later.
         """
-
-        def work(connection: Connection) -> bool:
-            highest = max(passed, key=lambda alert: alert.threshold)
-            is_new = False
-            for alert in passed:
-                row = {**asdict(alert), "sent_ms": now_ms if alert is highest else None}
-                noted = insert(connection, usage_alert).values(row).on_conflict_do_nothing()
-                added = connection.execute(noted).rowcount > 0
-                is_new = is_new or (added and alert is highest)
-            if is_new and highest.kind == "percent":
-                data = {"percent": highest.threshold, "category": highest.category}
-                key = f"{highest.period}:{highest.entity_id}:{highest.category}:{highest.threshold}:{now_ms}"
-                raise_for_team(connection, USAGE_THRESHOLD, highest.entity_id, data, now_ms, key)
-            for notification in notifications if is_new else ():
-                add(connection, notification)
-            return is_new
-
-        return self._database.write(work)
+        highest = max(passed, key=lambda alert: alert.threshold)
+        is_new = False
+        for alert in passed:
+            row = {**asdict(alert), "sent_ms": now_ms if alert is highest else None}
+            noted = insert(connection, usage_alert).values(row).on_conflict_do_nothing()
+            added = connection.execute(noted).rowcount > 0
+            is_new = is_new or (added and alert is highest)
+        if is_new and highest.kind == "percent":
+            data = {"percent": highest.threshold, "category": highest.category}
+            key = f"{highest.period}:{highest.entity_id}:{highest.category}:{highest.threshold}:{now_ms}"
+            raise_for_team(connection, USAGE_THRESHOLD, highest.entity_id, data, now_ms, key)
+        for notification in notifications if is_new else ():
+            add(connection, notification)
+        return is_new
 
     def of_period(self, period: str) -> list[UsageAlert]:
         """The thresholds that were passed in a period."""

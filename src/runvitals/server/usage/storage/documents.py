@@ -9,7 +9,7 @@ from typing import Any, Literal, NewType
 from sqlalchemy import Connection, select
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.usage import billing_document
 
 Name = Literal["alerts", "settlement"]
@@ -22,28 +22,29 @@ def payment_name(number: str) -> PaymentName:
     return PaymentName(f"payment:{number}")
 
 
-class BillingDocumentTable:
+class BillingDocumentTable(StoredTable):
     """The documents, each a JSON object."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, name: Name | PaymentName) -> dict[str, Any]:
         """A document; empty if it was never set."""
         with self._database.read() as connection:
             return _read(connection, name)
 
-    def put(self, name: Name | PaymentName, body: Mapping[str, Any], by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def put(
+        self,
+        connection: Connection,
+        name: Name | PaymentName,
+        body: Mapping[str, Any],
+        by: Actor,
+        now_ms: int,
+    ) -> None:
         """Replace a document."""
-
-        def work(connection: Connection) -> None:
-            before = _read(connection, name)
-            row = {"name": name, "body": json.dumps(body), "changed_ms": now_ms}
-            put_rows(connection, billing_document, [row])
-            kind, _, number = name.partition(":")
-            record(connection, now_ms, by, _ACTIONS[kind], target=number or None, before=before, after=body)
-
-        self._database.write(work)
+        before = _read(connection, name)
+        row = {"name": name, "body": json.dumps(body), "changed_ms": now_ms}
+        put_rows(connection, billing_document, [row])
+        kind, _, number = name.partition(":")
+        record(connection, now_ms, by, _ACTIONS[kind], target=number or None, before=before, after=body)
 
 
 def _read(connection: Connection, name: Name | PaymentName) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from runvitals.server.database.database import Database, among, insert, put_rows
+from runvitals.server.database.database import StoredTable, among, in_transaction, insert, put_rows
 from runvitals.server.database.tables.runs import (
     device,
     project,
@@ -134,11 +134,8 @@ class StorageRow:
     bytes: int
 
 
-class UsageFigureTable:
+class UsageFigureTable(StoredTable):
     """The figures of runs by day."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def owners(self, run_ids: Collection[int], now_ms: int) -> dict[int, RunOwner]:
         """Whose runs are; those that do not exist any more, or were simulated or imported, are left out."""
@@ -308,18 +305,15 @@ class UsageFigureTable:
         rows = update(usage_run_day).where(usage_run_day.c.day < before, ~usage_run_day.c.final)
         return self._database.write(lambda connection: connection.execute(rows.values(final=True)).rowcount)
 
-    def forget_days(self, first: str, last: str) -> None:
+    @in_transaction
+    def forget_days(self, connection: Connection, first: str, last: str) -> None:
         """Remove the figures of days to compute again; final ones and those of runs deleted for good stay."""
         final = select(usage_run_day.c.run_id).where(usage_run_day.c.final)
-
-        def work(connection: Connection) -> None:
-            for table in (usage_device_run_day, usage_host_run_day):
-                kept = final.where(usage_run_day.c.day == table.c.day)
-                range_ = and_(table.c.day >= first, table.c.day <= last)
-                there = table.c.run_id.in_(select(run.c.id))
-                connection.execute(delete(table).where(range_, there, table.c.run_id.not_in(kept)))
-
-        self._database.write(work)
+        for table in (usage_device_run_day, usage_host_run_day):
+            kept = final.where(usage_run_day.c.day == table.c.day)
+            range_ = and_(table.c.day >= first, table.c.day <= last)
+            there = table.c.run_id.in_(select(run.c.id))
+            connection.execute(delete(table).where(range_, there, table.c.run_id.not_in(kept)))
 
     def forget_runs(self, day: str, run_ids: Collection[int]) -> None:
         """Remove the figures of runs that do not count, such as imported ones: they were not known to be."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import select
 
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.tables.runs import section
 
 _PROFILE: Final = re.compile(r"(?:([0-9])c\.)?([0-9])g\.")
@@ -48,11 +48,8 @@ class MachineFacts:
 UNKNOWN_MACHINE: Final = MachineFacts()
 
 
-class UsageMachineTable:
+class UsageMachineTable(StoredTable):
     """The machines of runs."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_runs(self, run_ids: Collection[int]) -> dict[tuple[int, str], MachineFacts]:
         """The machines by run and host."""

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.usage import entity_plan, plan, plan_limit
 from runvitals.store.errors import NotFound
 
@@ -53,11 +53,8 @@ class AssignedPlan:
     plan: str
 
 
-class PlanTable:
+class PlanTable(StoredTable):
     """The plans."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[UsagePlan]:
         """All plans, by name."""
@@ -69,47 +66,38 @@ class PlanTable:
             rows = connection.execute(select(plan).order_by(plan.c.name))
             return [UsagePlan(row.name, row.description, tuple(limits.get(row.id, ()))) for row in rows]
 
-    def put(self, new: UsagePlan, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def put(self, connection: Connection, new: UsagePlan, by: Actor, now_ms: int) -> None:
         """Create a plan, or replace the one of this name."""
+        plan_id = connection.execute(select(plan.c.id).where(plan.c.name == new.name)).scalar()
+        values = {"name": new.name, "description": new.description}
+        if plan_id is None:
+            added = connection.execute(insert(plan).values(values)).inserted_primary_key
+            assert added is not None
+            plan_id = added[0]
+        else:
+            connection.execute(update(plan).where(plan.c.id == plan_id).values(values))
+            connection.execute(delete(plan_limit).where(plan_limit.c.plan_id == plan_id))
+        put_rows(connection, plan_limit, [{"plan_id": plan_id, **asdict(limit)} for limit in new.limits])
+        record(connection, now_ms, by, "billing.plan", target=new.name, after=asdict(new))
 
-        def work(connection: Connection) -> None:
-            plan_id = connection.execute(select(plan.c.id).where(plan.c.name == new.name)).scalar()
-            values = {"name": new.name, "description": new.description}
-            if plan_id is None:
-                added = connection.execute(insert(plan).values(values)).inserted_primary_key
-                assert added is not None
-                plan_id = added[0]
-            else:
-                connection.execute(update(plan).where(plan.c.id == plan_id).values(values))
-                connection.execute(delete(plan_limit).where(plan_limit.c.plan_id == plan_id))
-            put_rows(connection, plan_limit, [{"plan_id": plan_id, **asdict(limit)} for limit in new.limits])
-            record(connection, now_ms, by, "billing.plan", target=new.name, after=asdict(new))
-
-        self._database.write(work)
-
-    def remove(self, name: str, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def remove(self, connection: Connection, name: str, by: Actor, now_ms: int) -> None:
         """Remove a plan; raise NotFound, or PlanInUse while it is assigned."""
+        plan_id = _id_of(connection, name)
+        has_it = select(entity_plan.c.entity_id).where(entity_plan.c.plan_id == plan_id)
+        if connection.execute(has_it.limit(1)).first() is not None:
+            raise PlanInUse(f"the plan {name} is assigned: assign another one first")
+        connection.execute(delete(plan).where(plan.c.id == plan_id))
+        record(connection, now_ms, by, "billing.plan", target=name)
 
-        def work(connection: Connection) -> None:
-            plan_id = _id_of(connection, name)
-            has_it = select(entity_plan.c.entity_id).where(entity_plan.c.plan_id == plan_id)
-            if connection.execute(has_it.limit(1)).first() is not None:
-                raise PlanInUse(f"the plan {name} is assigned: assign another one first")
-            connection.execute(delete(plan).where(plan.c.id == plan_id))
-            record(connection, now_ms, by, "billing.plan", target=name)
-
-        self._database.write(work)
-
-    def assign(self, assigned: AssignedPlan, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def assign(self, connection: Connection, assigned: AssignedPlan, by: Actor, now_ms: int) -> None:
         """Assign a plan from a month on, or raise NotFound."""
-
-        def work(connection: Connection) -> None:
-            plan_id = _id_of(connection, assigned.plan)
-            row = {"entity_id": assigned.entity_id, "valid_from": assigned.valid_from, "plan_id": plan_id}
-            put_rows(connection, entity_plan, [row])
-            record(connection, now_ms, by, "billing.plan", target=assigned.plan, after=asdict(assigned))
-
-        self._database.write(work)
+        plan_id = _id_of(connection, assigned.plan)
+        row = {"entity_id": assigned.entity_id, "valid_from": assigned.valid_from, "plan_id": plan_id}
+        put_rows(connection, entity_plan, [row])
+        record(connection, now_ms, by, "billing.plan", target=assigned.plan, after=asdict(assigned))
 
     def assigned(self) -> Sequence[AssignedPlan]:
         """Who has which plan from which day on, in the order of days."""

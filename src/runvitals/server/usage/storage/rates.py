@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.usage import rate
 from runvitals.server.usage.storage.issued_periods import check_open
 from runvitals.store.errors import NotFound
@@ -27,11 +27,8 @@ class StoredRate:
     id: int = 0
 
 
-class RateTable:
+class RateTable(StoredTable):
     """The prices."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[StoredRate]:
         """All prices, the newest first."""
@@ -40,21 +37,19 @@ class RateTable:
             rows = connection.execute(select(*columns).order_by(rate.c.valid_from.desc(), rate.c.id.desc()))
             return [StoredRate(**row._asdict()) for row in rows]
 
-    def add(self, new: StoredRate, by: Actor, now_ms: int) -> StoredRate:
+    @in_transaction
+    def add(self, connection: Connection, new: StoredRate, by: Actor, now_ms: int) -> StoredRate:
         """Add a price; raise PeriodIssued if it would change a month of which a statement was issued."""
+        check_open(connection, new.valid_from)
+        values = asdict(new)
+        del values["id"]
+        added = connection.execute(insert(rate).values(values)).inserted_primary_key
+        assert added is not None
+        record(connection, now_ms, by, "billing.rate", target=new.category, after=_about(new))
+        return replace(new, id=added[0])
 
-        def work(connection: Connection) -> StoredRate:
-            check_open(connection, new.valid_from)
-            values = asdict(new)
-            del values["id"]
-            added = connection.execute(insert(rate).values(values)).inserted_primary_key
-            assert added is not None
-            record(connection, now_ms, by, "billing.rate", target=new.category, after=_about(new))
-            return replace(new, id=added[0])
-
-        return self._database.write(work)
-
-    def end(self, rate_id: int, valid_to: str, by: Actor, now_ms: int) -> StoredRate:
+    @in_transaction
+    def end(self, connection: Connection, rate_id: int, valid_to: str, by: Actor, now_ms: int) -> StoredRate:
         """Let a price end with a day.
 
         Raises:
@@ -62,39 +57,32 @@ class RateTable:
             ValueError: it begins later.
             PeriodIssued: it would change a month of which a statement was issued.
         """
+        before = _find(connection, rate_id)
+        if valid_to < before.valid_from:
+            raise ValueError(f"expected a day not before {before.valid_from}, when the price begins")
+        check_open(connection, valid_to, inclusive=False)
+        if before.valid_to is not None:
+            check_open(connection, before.valid_to, inclusive=False)
+        connection.execute(update(rate).where(rate.c.id == rate_id).values(valid_to=valid_to))
+        after = replace(before, valid_to=valid_to)
+        record(
+            connection,
+            now_ms,
+            by,
+            "billing.rate",
+            target=before.category,
+            before=_about(before),
+            after=_about(after),
+        )
+        return after
 
-        def work(connection: Connection) -> StoredRate:
-            before = _find(connection, rate_id)
-            if valid_to < before.valid_from:
-                raise ValueError(f"expected a day not before {before.valid_from}, when the price begins")
-            check_open(connection, valid_to, inclusive=False)
-            if before.valid_to is not None:
-                check_open(connection, before.valid_to, inclusive=False)
-            connection.execute(update(rate).where(rate.c.id == rate_id).values(valid_to=valid_to))
-            after = replace(before, valid_to=valid_to)
-            record(
-                connection,
-                now_ms,
-                by,
-                "billing.rate",
-                target=before.category,
-                before=_about(before),
-                after=_about(after),
-            )
-            return after
-
-        return self._database.write(work)
-
-    def remove(self, rate_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def remove(self, connection: Connection, rate_id: int, by: Actor, now_ms: int) -> None:
         """Remove a price; raise NotFound, or PeriodIssued if it priced a month with a statement."""
-
-        def work(connection: Connection) -> None:
-            before = _find(connection, rate_id)
-            check_open(connection, before.valid_from)
-            connection.execute(delete(rate).where(rate.c.id == rate_id))
-            record(connection, now_ms, by, "billing.rate", target=before.category, before=_about(before))
-
-        self._database.write(work)
+        before = _find(connection, rate_id)
+        check_open(connection, before.valid_from)
+        connection.execute(delete(rate).where(rate.c.id == rate_id))
+        record(connection, now_ms, by, "billing.rate", target=before.category, before=_about(before))
 
 
 def _find(connection: Connection, rate_id: int) -> StoredRate:

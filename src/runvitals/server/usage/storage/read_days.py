@@ -10,7 +10,7 @@ from typing import Final, Literal
 from sqlalchemy import Connection, or_, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import Database, StoredTable, among
 from runvitals.server.database.tables.artifacts import artifact_version
 from runvitals.server.database.tables.runs import run
 from runvitals.server.runs.storage.run_locks import lock_runs
@@ -21,7 +21,7 @@ _TABLES: Final = {"run": run, "version": artifact_version}
 _Read = tuple[Literal["run", "version"], int]
 
 
-class ReadDays:
+class ReadDays(StoredTable):
     """Notes reads in memory, and writes each at most once a day. Thread-safe.
 
     Example:
@@ -30,7 +30,7 @@ class ReadDays:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self._lock = threading.Lock()
         self._day = 0
         self._noted: set[_Read] = set()

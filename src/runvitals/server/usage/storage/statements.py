@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, selec
 from sqlalchemy import insert as insert_into
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, insert
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction, insert
 from runvitals.server.database.tables.usage import statement, statement_counter, statement_line
 from runvitals.server.events.outbox import Notification, add
 from runvitals.server.usage.statement_lines import StatementLine
@@ -110,11 +110,8 @@ class Wanted:
     entity_ids: Collection[int] | None = None
 
 
-class StatementTable:
+class StatementTable(StoredTable):
     """The statements."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def page(self, selection: Wanted, limit: int, before_id: int = 0) -> tuple[list[Statement], int]:
         """Statements, the newest first, older than `before_id` unless it is 0; and how many there are."""
@@ -161,31 +158,33 @@ class StatementTable:
         with self._database.read() as connection:
             return set(connection.execute(periods).scalars())
 
-    def put_drafts(self, period: str, drafts: Sequence[Draft], year: int, now_ms: int) -> None:
+    @in_transaction
+    def put_drafts(
+        self, connection: Connection, period: str, drafts: Sequence[Draft], year: int, now_ms: int
+    ) -> None:
         """Replace the drafts of a month. What has an issued statement gets no draft, nor does what costs 0.
 
         Args:
             year: in which it is now; the numbers of its statements are taken one after the other.
         """
+        _lock(connection, year)
+        ids = {
+            (row.scope_kind, row.scope_id, row.state): row.id
+            for row in connection.execute(_SELECT.where(statement.c.period == period))
+        }
+        kept = set()
+        for draft in drafts:
+            if draft.total_micro and (*draft.scope, "issued") not in ids:
+                number = ids.get((*draft.scope, "draft"))
+                cancelled = ids.get((*draft.scope, "cancelled"))
+                kept.add(_put_draft(connection, number, period, draft, cancelled, now_ms))
+        gone = and_(statement.c.period == period, statement.c.state == "draft")
+        connection.execute(delete(statement).where(gone, statement.c.id.not_in(kept)))
 
-        def work(connection: Connection) -> None:
-            _lock(connection, year)
-            ids = {
-                (row.scope_kind, row.scope_id, row.state): row.id
-                for row in connection.execute(_SELECT.where(statement.c.period == period))
-            }
-            kept = set()
-            for draft in drafts:
-                if draft.total_micro and (*draft.scope, "issued") not in ids:
-                    number = ids.get((*draft.scope, "draft"))
-                    cancelled = ids.get((*draft.scope, "cancelled"))
-                    kept.add(_put_draft(connection, number, period, draft, cancelled, now_ms))
-            gone = and_(statement.c.period == period, statement.c.state == "draft")
-            connection.execute(delete(statement).where(gone, statement.c.id.not_in(kept)))
-
-        self._database.write(work)
-
-    def issue(self, draft_id: int, settlement: Mapping[str, Any], how: Issuing) -> Statement:
+    @in_transaction
+    def issue(
+        self, connection: Connection, draft_id: int, settlement: Mapping[str, Any], how: Issuing
+    ) -> Statement:
         """Give a draft the next number of the year. It never changes again.
 
         Args:
@@ -195,65 +194,60 @@ class StatementTable:
             NotFound: there is no such statement.
             StatementConflict: it is no draft any more.
         """
+        last_number = _lock(connection, how.year)
+        draft = _find(connection, str(draft_id))
+        if draft.state != "draft":
+            raise StatementConflict(f"the statement is no draft: it has the number {draft.number}")
+        number = _take(connection, how, last_number)
+        values = {
+            "number": number,
+            "state": "issued",
+            "issued_ms": how.now_ms,
+            "issued_by": how.by.name,
+            "settlement": json.dumps({**draft.settlement, **settlement}),
+        }
+        connection.execute(update(statement).where(statement.c.id == draft.id).values(values))
+        if draft.replaces_id is not None:
+            replaced = update(statement).where(statement.c.id == draft.replaces_id)
+            connection.execute(replaced.values(state="corrected"))
+        issued = _find(connection, number)
+        _announce(connection, issued, how, "billing.statement_issue")
+        return issued
 
-        def work(connection: Connection) -> Statement:
-            last_number = _lock(connection, how.year)
-            draft = _find(connection, str(draft_id))
-            if draft.state != "draft":
-                raise StatementConflict(f"the statement is no draft: it has the number {draft.number}")
-            number = _take(connection, how, last_number)
-            values = {
-                "number": number,
-                "state": "issued",
-                "issued_ms": how.now_ms,
-                "issued_by": how.by.name,
-                "settlement": json.dumps({**draft.settlement, **settlement}),
-            }
-            connection.execute(update(statement).where(statement.c.id == draft.id).values(values))
-            if draft.replaces_id is not None:
-                replaced = update(statement).where(statement.c.id == draft.replaces_id)
-                connection.execute(replaced.values(state="corrected"))
-            issued = _find(connection, number)
-            _announce(connection, issued, how, "billing.statement_issue")
-            return issued
-
-        return self._database.write(work)
-
-    def cancel(self, number: str, negated: Negated, reason: str, how: Issuing) -> Statement:
+    @in_transaction
+    def cancel(
+        self, connection: Connection, number: str, negated: Negated, reason: str, how: Issuing
+    ) -> Statement:
         """Issue a statement with the lines of another one, negated; returns the new one.
 
         Raises:
             NotFound: there is no such statement.
             StatementConflict: it was not issued, or is cancelled already.
         """
-
-        def work(connection: Connection) -> Statement:
-            last_number = _lock(connection, how.year)
-            before = _find(connection, number)
-            if before.state != "issued":
-                raise StatementConflict(f"{number} cannot be cancelled: its state is {before.state}")
-            new_number = _take(connection, how, last_number)
-            values = {
-                **_columns_of(before),
-                "number": new_number,
-                "state": "cancellation",
-                "created_ms": how.now_ms,
-                "issued_ms": how.now_ms,
-                "issued_by": how.by.name,
-                "total_micro": -before.total_micro,
-                "reason": reason,
-                "replaces_id": before.id,
-            }
-            added = connection.execute(insert_into(statement).values(values)).inserted_primary_key
-            assert added is not None
-            _put_lines(connection, added[0], negated(_lines(connection, before.id), number))
-            changed = update(statement).where(statement.c.id == before.id)
-            connection.execute(changed.values(state="cancelled"))
-            cancelling = _find(connection, new_number)
-            _announce(connection, cancelling, how, "billing.statement_cancel", number)
-            return cancelling
-
-        return self._database.write(work)
+        last_number = _lock(connection, how.year)
+        before = _find(connection, number)
+        if before.state != "issued":
+            raise StatementConflict(f"{number} cannot be cancelled: its state is {before.state}")
+        new_number = _take(connection, how, last_number)
+        values = {
+            **_columns_of(before),
+            "number": new_number,
+            "state": "cancellation",
+            "created_ms": how.now_ms,
+            "issued_ms": how.now_ms,
+            "issued_by": how.by.name,
+            "total_micro": -before.total_micro,
+            "reason": reason,
+            "replaces_id": before.id,
+        }
+        added = connection.execute(insert_into(statement).values(values)).inserted_primary_key
+        assert added is not None
+        _put_lines(connection, added[0], negated(_lines(connection, before.id), number))
+        changed = update(statement).where(statement.c.id == before.id)
+        connection.execute(changed.values(state="cancelled"))
+        cancelling = _find(connection, new_number)
+        _announce(connection, cancelling, how, "billing.statement_cancel", number)
+        return cancelling
 
     def pdf(self, statement_id: int) -> bytes | None:
         """The PDF of a statement; None: it was not made yet."""

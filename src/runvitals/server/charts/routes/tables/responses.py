@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Collection, Iterator, Sequence
 from contextlib import suppress
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
@@ -23,6 +23,7 @@ from runvitals.server.charts.routes.tables.blocks import (
 from runvitals.server.charts.routes.tables.formats import MEDIA_TYPES, Format
 from runvitals.server.charts.routes.tables.writers import TableWriter, table_writer
 from runvitals.server.http import response_memory
+from runvitals.server.http.errors import answering
 from runvitals.server.http.responses import problem_headers
 from runvitals.server.library.run_library import OpenedRun, RunView, SeriesSelection
 
@@ -60,10 +61,8 @@ async def send_table(request: Request, preparing: Awaitable[TableResponse]) -> T
         HTTPException: 422 if preparing it raises ValueError: too much was requested, or a parameter is wrong.
         Busy: the responses being sent hold too much memory.
     """
-    try:
+    with answering(422):
         table = await preparing
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
     response_memory.hold(request, table.held_bytes)
     return table
 
