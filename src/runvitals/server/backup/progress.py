@@ -23,10 +23,12 @@ class Progress:
         self._write = write
         self._clock = clock
         self._begun_s = self._reported_s = clock()
+        self._before = self._done = 0.0
 
     def stage(self, text: str) -> None:
         """Write a line now."""
         self._begun_s = self._reported_s = self._clock()
+        self._before = self._done
         self._write(text)
 
     def far(self, text: str, done: float = 0, total: float = 0) -> None:
@@ -36,9 +38,10 @@ class Progress:
             text: how far the stage is.
             done, total: the same in numbers, where the total is known: the line then says when it ends.
         """
-        now_s = self._clock()
+        now_s, self._done = self._clock(), done
         if now_s - self._reported_s < _REPORTED_S:
             return
         self._reported_s = now_s
-        left_s = max(total - done, 0) * (now_s - self._begun_s) / done if done and total else 0.0
+        here = done - self._before  # in this stage
+        left_s = max(total - done, 0) * (now_s - self._begun_s) / here if here > 0 and total else 0.0
         self._write(f"{text}, {duration_text(left_s)} left" if left_s else text)
