@@ -172,18 +172,14 @@ class Artifact:
         Raises:
             AttributeError: it was logged. `Client.set_artifact_ttl` changes that of the collection.
         """
-        self._check_ttl_is_open()
-        return self._ttl
+        return self._ttl if self._draft is not None else self.__getattr__("ttl")
 
     @ttl.setter
     def ttl(self, ttl: timedelta | ArtifactTTL | None) -> None:
-        self._check_ttl_is_open()
+        if self._draft is None:
+            self.__getattr__("ttl")
         seconds_of(ttl)
         self._ttl = ttl
-
-    def _check_ttl_is_open(self) -> None:
-        if self._draft is None:
-            raise AttributeError("the version was logged; Client.set_artifact_ttl(name, ttl) sets a ttl now")
 
     # Filling
 
