@@ -78,9 +78,7 @@ def _answers(address: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--times", type=int, default=3, help="starts of each; default: 3"
-    )
+    parser.add_argument("--times", type=int, default=3, help="starts of each; default: 3")
     times = parser.parse_args().times
     print("| | ready, s | CPU until then, s | memory, MB | processes | threads |\n|---|---|---|---|---|---|")
     for name, (path, text) in COMMANDS.items():
