@@ -115,7 +115,7 @@ class Fleet:
         except httpx.TransportError:
             return None
 
-    def wait_ready(self, number: int, at_most_s: float = 120.0) -> float:
+    def wait_ready(self, number: int, at_most_s: float = 600.0) -> float:
         """Wait until a server is ready; return the seconds."""
         began_s = time.monotonic()
         while (answer := self.ask(number)) is None or answer.status_code != 200:
