@@ -80,6 +80,7 @@ def test_a_packed_file(tmp_path: Path) -> None:
         (b"step,loss\n1," + b"1" * 2000 + b"\n", "a line has more than 1,000 characters"),
         (b"1,0.5\n2,0.25\n", "line 1: the first line must have the names of the columns, and it has numbers"),
     ],
+    ids=["damaged", "bomb", "long line", "no names"],  # of the contents, packed ones would have the time
 )
 def test_contents_that_are_refused(
     tmp_path: Path,
