@@ -7,6 +7,7 @@ sent.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import signal
@@ -15,7 +16,8 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import httpx
@@ -29,6 +31,7 @@ from tests.store.samples.clickhouse.server import ClickHouseServer
 COMPOSE = Path(__file__).parents[2] / "deploy" / "compose" / "compose.yaml"
 NUMBERS = (1, 2, 3)
 VALUES = 10
+START_MS = time.time_ns() // 1_000_000 - 6 * 3_600_000
 PROBES = ("/healthz", "/readyz", "/metrics")
 
 
@@ -112,7 +115,7 @@ class Fleet:
         except httpx.TransportError:
             return None
 
-    def wait_ready(self, number: int, at_most_s: float = 120.0) -> float:
+    def wait_ready(self, number: int, at_most_s: float = 600.0) -> float:
         """Wait until a server is ready; return the seconds."""
         began_s = time.monotonic()
         while (answer := self.ask(number)) is None or answer.status_code != 200:
@@ -178,17 +181,17 @@ class Load:
         self.hung: set[int] = set()
         self._fleet, self._key = fleet, key
         self._ends = threading.Event()
-        senders = [threading.Thread(target=self._send, args=(host,)) for host in range(hosts)]
-        watchers = [threading.Thread(target=self._watch, args=(number,)) for number in NUMBERS]
+        senders = [threading.Thread(target=self._send, args=(host,), daemon=True) for host in range(hosts)]
+        watchers = [threading.Thread(target=self._watch, args=(number,), daemon=True) for number in NUMBERS]
         self._threads = senders + watchers
         for thread in self._threads:
             thread.start()
 
     def end(self) -> None:
-        """Stop sending, when what was begun is acknowledged."""
+        """Stop sending, when what was begun is acknowledged, or after two minutes."""
         self._ends.set()
         for thread in self._threads:
-            thread.join()
+            thread.join(120)
 
     def _send(self, host: int) -> None:
         headers = {"authorization": f"Bearer {self._key}", "X-Runvitals-Sender": f"host-{host}"}
@@ -238,15 +241,8 @@ def batch(host: int, seq: int) -> dict[str, object]:
     }
 
 
-START_MS = time.time_ns() // 1_000_000 - 6 * 3_600_000
-
-
-def compare(address: str, key: str, acknowledged: Sequence[int], at_least: bool = False) -> list[str]:
-    """Return what differs between the values that servers have and those that they acknowledged.
-
-    Args:
-        at_least: there may be more: hosts went on.
-    """
+def compare(address: str, key: str, acknowledged: Sequence[int]) -> list[str]:
+    """Return what differs between the values that a server has and those that were acknowledged."""
     problems = []
     for host, batches in enumerate(acknowledged):
         parameters = {"keys": "cpu", "resolution": "raw"}
@@ -261,7 +257,101 @@ def compare(address: str, key: str, acknowledged: Sequence[int], at_least: bool 
             continue
         found = [value for group in answer.json()["groups"] for value in group["series"]["cpu"]]
         wanted = [float(number) for number in range(batches * VALUES)]
-        if (found[: len(wanted)] if at_least else found) != wanted or len(set(found)) != len(found):
+        if found != wanted:
             missing = sorted(set(wanted) - set(found))[:5]
             problems.append(f"host {host}: {len(found)} values, expected {len(wanted)}; missing {missing}")
     return problems
+
+
+def measure(folder: Path, before: Path | None = None, hosts: int = 6) -> Iterator[str]:
+    """Run the fleet, let parts of it fail, and yield lines that say what became of what was acknowledged.
+
+    Args:
+        before: `src` of an earlier version, from which all servers are upgraded instead.
+    """
+    fleet = Fleet(folder, before or COMPOSE.parents[2] / "src")
+    try:
+        for number in NUMBERS:
+            fleet.start(number)
+        yield f"ready after {max(fleet.wait_ready(number) for number in NUMBERS):.1f} s"
+        fleet.start_proxy()
+        created = fleet.run("key", "create", "load", "--user", "administrator", *fleet.stores, "--json")
+        key = json.loads(created)["key"]
+        load = Load(fleet, key, hosts)
+        try:
+            if before is None:
+                yield from _failures(fleet, load)
+            else:
+                _upgrade(fleet, load)
+        finally:
+            load.end()
+        yield from _results(fleet, load, key)
+    finally:
+        fleet.close()
+
+
+def _failures(fleet: Fleet, load: Load) -> Iterator[str]:
+    for name, what in _kinds(fleet, load):
+        load.phase = name
+        with what:
+            time.sleep(20)
+        load.phase, load.hung = "after", set()
+        for number in NUMBERS:
+            fleet.wait_ready(number)
+        yield f"{name}: {sum(load.acknowledged):,} requests acknowledged so far"
+    load.phase = "backup"
+    yield fleet.run("backup", str(fleet.folder / "backup"), *fleet.stores).splitlines()[0]
+
+
+def _kinds(fleet: Fleet, load: Load) -> Iterator[tuple[str, AbstractContextManager[None]]]:
+    for number in NUMBERS:
+        yield f"server {number} is killed", _killed(fleet, number)
+    for number in NUMBERS:
+        yield f"server {number} hangs", _hung(fleet, load, number)
+    yield "ClickHouse is killed", _away(fleet.clickhouse)
+    yield "PostgreSQL is killed", _away(fleet.metadata)
+    yield "PostgreSQL hangs", fleet.metadata.frozen()
+
+
+@contextmanager
+def _killed(fleet: Fleet, number: int) -> Iterator[None]:
+    fleet.signal(number, signal.SIGKILL)
+    yield
+    fleet.start(number)
+
+
+@contextmanager
+def _hung(fleet: Fleet, load: Load, number: int) -> Iterator[None]:
+    load.hung = {number}
+    fleet.signal(number, signal.SIGSTOP)
+    yield
+    fleet.signal(number, signal.SIGCONT)
+
+
+@contextmanager
+def _away(engine: ClickHouseServer | KillableServer) -> Iterator[None]:
+    engine.kill()
+    yield
+    engine.start()
+
+
+def _upgrade(fleet: Fleet, load: Load) -> None:
+    load.phase = "upgrade"
+    fleet.source = COMPOSE.parents[2] / "src"
+    for number in NUMBERS:
+        fleet.signal(number, signal.SIGTERM)
+    for number in NUMBERS:
+        fleet.start(number)
+    for number in NUMBERS:
+        fleet.wait_ready(number)
+
+
+def _results(fleet: Fleet, load: Load, key: str) -> Iterator[str]:
+    for number in NUMBERS:
+        while fleet.ask(number).json()["warnings"]:  # type: ignore[union-attr]  # it was ready
+            time.sleep(0.5)
+        wrong = compare(f"http://127.0.0.1:{fleet.ports[number]}", key, load.acknowledged)
+        yield f"server {number}: {'; '.join(wrong) or 'has what was acknowledged, each value once'}"
+    yield f"{sum(load.acknowledged):,} requests acknowledged, {load.stored_again} of them repeated ones"
+    for (phase, path), slowest_s in sorted(load.slowest_s.items()):
+        yield f"{phase}: {path} took {slowest_s:.2f} s at most"

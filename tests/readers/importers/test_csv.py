@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import math
 import os
@@ -13,6 +14,7 @@ import runvitals
 from runvitals.cli import main
 from runvitals.readers.importers.csv_files import table
 from runvitals.readers.importers.csv_files.cells import DecimalMark, decimal_mark, number, time_ms
+from runvitals.readers.importers.run_draft import RunDescription, RunDraft
 
 T0_S = 1_700_000_000
 
@@ -78,6 +80,7 @@ def test_a_packed_file(tmp_path: Path) -> None:
         (b"step,loss\n1," + b"1" * 2000 + b"\n", "a line has more than 1,000 characters"),
         (b"1,0.5\n2,0.25\n", "line 1: the first line must have the names of the columns, and it has numbers"),
     ],
+    ids=["damaged", "bomb", "long line", "no names"],  # of the contents, packed ones would have the time
 )
 def test_contents_that_are_refused(
     tmp_path: Path,
@@ -101,6 +104,13 @@ def test_lines_before_the_header(tmp_path: Path) -> None:
 def test_times_of_another_form_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(rows_of(tmp_path, "time,loss\n3/31/2024 2:30 PM,1\n")) == 1
     assert "the column 'time' has other forms of times than ISO 8601" in capsys.readouterr().out
+
+
+def test_an_import_ends_when_the_disk_is_full(tmp_path: Path) -> None:
+    with RunDraft(str(tmp_path), RunDescription("full", "p", "csv", T0_S * 1000)) as draft:
+        draft._training.error = OSError(errno.ENOSPC, "No space left on device")
+        with pytest.raises(OSError, match="No space left"):
+            draft.row(T0_S * 1000, 0, {"loss": 1})
 
 
 def test_what_a_killed_import_left_is_removed(tmp_path: Path) -> None:

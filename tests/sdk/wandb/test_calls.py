@@ -153,6 +153,9 @@ def test_a_time_to_live_is_of_a_version_that_is_to_be_logged() -> None:
         artifact.ttl = 3  # type: ignore[assignment]
     with pytest.raises(ValueError, match="at least a second"):
         artifact.ttl = timedelta(0)
+    artifact._draft = None
+    with pytest.raises(AttributeError, match=r"Artifact.ttl; instead: Client.set_artifact_ttl"):
+        artifact.ttl = None
 
 
 def test_modules_that_only_wandb_has_say_what_to_use() -> None:

@@ -3,54 +3,43 @@
  * Do not make direct changes to the file.
  */
 
-/** @description The server's version, kind and capabilities. */
+/** The server's version, kind and capabilities. */
 export type About = {
     version: string;
-    /**
-     * @description `local`: the journals of this machine, read-only; `server`: a shared server.
-     * @enum {string}
-     */
+    /** `local`: the journals of this machine, read-only; `server`: a shared server. */
     kind: "local" | "server";
-    /**
-     * @description What requests need: nothing, a token, or an account or key.
-     * @enum {string}
-     */
+    /** What requests need: nothing, a token, or an account or key. */
     auth: "open" | "tokens" | "accounts";
-    /** @description Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
+    /** Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
     capabilities: string[];
 };
-/** @description A command to an agent. */
+/** A command to an agent. */
 export type AgentCommand = {
-    /**
-     * @description `run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds.
-     * @enum {string}
-     */
+    /** `run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds. */
     do: "run" | "stop" | "exit";
-    /** @description The id of the run. */
+    /** The id of the run. */
     run: string | null;
     /**
-     * @description Of a run that begins.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * Of a run that begins.
+     * @default {}
      */
     parameters: {
         [key: string]: Json;
     };
-    /** @description What the configuration says to start. */
+    /** What the configuration says to start. */
     program: string | null;
 };
-/** @description An agent's report of the runs that it started. */
+/** An agent's report of the runs that it started. */
 export type AgentReport = {
-    /** @description The ids of the runs that the agent has. */
+    /** The ids of the runs that the agent has. */
     running: string[];
     /**
-     * @description The agent wants no more runs.
+     * The agent wants no more runs.
      * @default false
      */
     ends: boolean;
 };
-/** @description A metric over many runs. */
+/** A metric over many runs. */
 export type Aggregate = {
     metric: string;
     t0: number;
@@ -58,7 +47,7 @@ export type Aggregate = {
     bucket_ms: number | null;
     groups: FleetGroup[];
 };
-/** @description Whether there are mails, by category. */
+/** Whether there are mails, by category. */
 export type AlertCategories = {
     tracked_hours: boolean;
     device_hours: boolean;
@@ -67,59 +56,55 @@ export type AlertCategories = {
     ingest: boolean;
     charges: boolean;
 };
-/** @description A Slack destination of the team, as it is called. */
+/** A Slack destination of the team, as it is called. */
 export type AlertDestination = {
     id: number;
     channel: string;
 };
 /**
- * @description The mode of one team, project or run.
+ * The mode of one team, project or run.
  *
  *     `name` is `team`, `entity/project` or `entity/project/run`.
  */
 export type AlertExceptionChange = {
-    /** @enum {string} */
     scope: "team" | "project" | "run";
     name: string;
-    /** @enum {string} */
     mode: "off" | "as_above" | "all";
 };
-/** @description When mails are to be sent, and to whom. */
+/** When mails are to be sent, and to whom. */
 export type AlertForm = {
     percent: number[];
     amounts: number[];
-    /** @enum {string} */
     recipients: "admins" | "billing";
-    /** @description Whether there are mails; what is left out is on. */
+    /** Whether there are mails; what is left out is on. */
     categories?: {
         [key: string]: boolean;
     };
 };
-/** @description A change of an alias, or of the versions of a collection. */
+/** A change of an alias, or of the versions of a collection. */
 export type AliasChange = {
     time_ms: number;
-    /** @description `registry.alias`, `registry.link` or `registry.unlink`. */
+    /** `registry.alias`, `registry.link` or `registry.unlink`. */
     action: string;
     actor: string;
     alias: string | null;
-    /** @description That has the alias since then; null: it was removed. */
+    /** That has the alias since then; null: it was removed. */
     version: number | null;
     version_before: number | null;
 };
-/** @description A page of the changes of a collection, the newest first. */
+/** A page of the changes of a collection, the newest first. */
 export type AliasHistory = {
     changes: AliasChange[];
     total: number;
     next: string | null;
 };
-/** @description A request with its thread. */
+/** A request with its thread. */
 export type AliasRequestDetail = {
     id: number;
     collection: string;
-    /** @description Of the version. */
+    /** Of the version. */
     number: number;
     alias: string;
-    /** @enum {string} */
     state: "open" | "approved" | "declined" | "withdrawn";
     author: string;
     created_ms: number;
@@ -127,108 +112,97 @@ export type AliasRequestDetail = {
     closed_ms: number | null;
     comments: number;
     thread: RequestComment[];
-    /** @description `approve`, `decline`, `withdraw`, `comment`. */
+    /** `approve`, `decline`, `withdraw`, `comment`. */
     may: string[];
 };
-/** @description A page of requests, the newest first. */
+/** A page of requests, the newest first. */
 export type AliasRequestsPage = {
     requests: AliasRequest[];
     total: number;
     next: string | null;
 };
-/** @description The version that is to have an alias. */
+/** The version that is to have an alias. */
 export type AliasTarget = {
-    /** @description Its number, `v3`, or an alias that it has. */
+    /** Its number, `v3`, or an alias that it has. */
     version: number | string;
 };
-/** @description The user's decision about a device. */
+/** The user's decision about a device. */
 export type Answer = {
     code: string;
     allow: boolean;
-    /**
-     * @default write
-     * @enum {string}
-     */
+    /** @default write */
     scope: "ingest" | "read" | "write";
 };
-/** @description The services that a team reaches by Apprise. */
+/** The services that a team reaches by Apprise. */
 export type AppriseDestinationsPage = {
     apprise_destinations: AppriseDestination[];
     total: number;
     next: string | null;
-    /** @description The server has Apprise. */
+    /** The server has Apprise. */
     installed: boolean;
 };
-/** @description With a built-in role or a custom one; without either, as a member. */
+/** With a built-in role or a custom one; without either, as a member. */
 export type Approval = {
     /** @default member */
     role: string;
 };
-/** @description The versions of an artifact. Content that several of them have counts in each. */
+/** The versions of an artifact. Content that several of them have counts in each. */
 export type ArtifactBytes = {
     name: string;
     type: string;
     versions: number;
     bytes: number;
-    /** @description Of versions with a time to live. */
+    /** Of versions with a time to live. */
     expiring_bytes: number;
-    /** @description When the first of them is deleted. */
+    /** When the first of them is deleted. */
     expires_ms: number | null;
     newest_ms: number;
-    /** @description The last day (UTC) on which a file of it was read. */
+    /** The last day (UTC) on which a file of it was read. */
     last_read: string | null;
-    /** @description `artifact:delete` if the requester may delete it. */
+    /** `artifact:delete` if the requester may delete it. */
     may: string[];
 };
-/** @description A page of artifacts of a project. */
+/** A page of artifacts of a project. */
 export type ArtifactBytesPage = {
     artifacts: ArtifactBytes[];
     total: number;
     next: string | null;
 };
-/** @description A page of versions, the newest first. */
+/** A page of versions, the newest first. */
 export type ArtifactsPage = {
     artifacts: Artifact[];
     total: number;
     next: string | null;
-    /** @description Of one artifact: after how long its versions are deleted; null: they are kept. */
+    /** Of one artifact: after how long its versions are deleted; null: they are kept. */
     ttl_s: number | null;
 };
-/** @description Which cost centre is to pay, for what and from which day on. */
+/** Which cost centre is to pay, for what and from which day on. */
 export type Assignment = {
-    /** @description null: none, so the team or user itself. */
+    /** null: none, so the team or user itself. */
     cost_centre: string | null;
     entity: string;
-    /** @description Only this project. */
+    /** Only this project. */
     project?: string | null;
     /** Format: date */
     valid_from: string;
 };
-/** @description A page of events. */
+/** A page of events. */
 export type AuditPage = {
     events: AuditEvent[];
     total: number;
     next: string | null;
 };
-/** @description Changes; a field that is left out stays as it is. */
+/** Changes; a field that is left out stays as it is. */
 export type AutomationChanges = {
     /** @default  */
     name: string;
     /** @default true */
     enabled: boolean;
-    /**
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
-     */
+    /** @default {} */
     event: {
         [key: string]: Json;
     };
-    /**
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
-     */
+    /** @default {} */
     filter: {
         [key: string]: Json;
     };
@@ -241,91 +215,88 @@ export type AutomationChanges = {
     /** @default  */
     description: string;
 };
-/** @description How often an automation would have acted. */
+/** How often an automation would have acted. */
 export type AutomationPreview = {
     days: number;
-    /** @description None: it is not known. */
+    /** None: it is not known. */
     times: number | null;
-    /** @description The newest 100 times. */
+    /** The newest 100 times. */
     times_ms: number[];
 };
-/** @description The result of a test of an automation. */
+/** The result of a test of an automation. */
 export type AutomationTest = {
-    /** @description How many receivers get a message. */
+    /** How many receivers get a message. */
     sent: number;
 };
-/** @description The automations of a team. */
+/** The automations of a team. */
 export type AutomationsPage = {
     automations: Automation[];
     total: number;
     next: string | null;
 };
-/** @description A page of features. */
+/** A page of features. */
 export type BetaFeaturesPage = {
     features: BetaFeature[];
     total: number;
     next: string | null;
 };
-/** @description This month's use and limits of everyone. */
+/** This month's use and limits of everyone. */
 export type Billing = {
     month: string;
     currency: string;
-    /** @description Where users get help; "": nowhere. */
+    /** Where users get help; "": nowhere. */
     support_contact: string;
-    /** @description Something is charged, and nobody has said yet who pays. */
+    /** Something is charged, and nobody has said yet who pays. */
     asks_for_payment_data: boolean;
     uses: Use[];
 };
-/** @description A user with a role in billing. */
+/** A user with a role in billing. */
 export type BillingAdministrator = {
     name: string;
     display_name: string;
-    /** @enum {string} */
     org_role: "member" | "admin";
-    /** @enum {string} */
     billing_role: "viewer" | "admin";
     state: string;
 };
-/** @description A page of billing administrators and viewers, by name. */
+/** A page of billing administrators and viewers, by name. */
 export type BillingAdministratorsPage = {
     administrators: BillingAdministrator[];
     total: number;
     next: string | null;
 };
-/** @description Where a bucket is, and whether it works. */
+/** Where a bucket is, and whether it works. */
 export type BucketPlace = {
-    /** @enum {string} */
     provider: "s3" | "gcs" | "azure" | "folder";
     bucket: string;
     prefix: string;
     endpoint: string;
     region: string;
     kms_key: string;
-    /** @description Whether clients read it at signed addresses, if it has such. */
+    /** Whether clients read it at signed addresses, if it has such. */
     direct: boolean;
-    /** @description Of the last check. */
+    /** Of the last check. */
     steps: BucketStep[];
     checked_ms: number | null;
-    /** @description Since when it cannot be used; null: it can. */
+    /** Since when it cannot be used; null: it can. */
     away_ms: number | null;
     away_reason: string | null;
 };
-/** @description Credentials; each provider has its own. They are encrypted, and never shown again. */
+/** Credentials; each provider has its own. They are encrypted, and never shown again. */
 export type BucketSecret = {
     /**
-     * @description Of S3, with `secret_access_key`.
+     * Of S3, with `secret_access_key`.
      * @default
      */
     access_key_id: string;
     /** @default  */
     secret_access_key: string;
     /**
-     * @description Of Google Cloud: the key file of a service account.
+     * Of Google Cloud: the key file of a service account.
      * @default
      */
     service_account: string;
     /**
-     * @description Of Azure: this, `client_secret` or `sas_token`.
+     * Of Azure: this, `client_secret` or `sas_token`.
      * @default
      */
     account_key: string;
@@ -334,33 +305,28 @@ export type BucketSecret = {
     /** @default  */
     sas_token: string;
 };
-/** @description A step of a check of a bucket. */
+/** A step of a check of a bucket. */
 export type BucketStep = {
-    /** @enum {string} */
     step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
-    /**
-     * @description `missing`: files go through the server, because signed addresses cannot be used.
-     * @enum {string}
-     */
+    /** `missing`: files go through the server, because signed addresses cannot be used. */
     state: "ok" | "failed" | "missing";
     error: string | null;
     milliseconds: number;
 };
-/** @description A page of buckets. */
+/** A page of buckets. */
 export type BucketsPage = {
     buckets: Bucket[];
     total: number;
     next: string | null;
 };
-/** @description A change of many runs. */
+/** A change of many runs. */
 export type BulkChange = {
     runs: NamedRun[];
-    /** @enum {string} */
     do: "update" | "delete" | "restore" | "stop";
-    /** @description For `update`. */
+    /** For `update`. */
     changes?: BulkRunChanges | null;
 };
-/** @description Changes of many runs. */
+/** Changes of many runs. */
 export type BulkRunChanges = {
     name?: string | null;
     notes?: string | null;
@@ -368,16 +334,16 @@ export type BulkRunChanges = {
     group?: string | null;
     job_type?: string | null;
     project?: string | null;
-    /** @description For everyone who sees the run. */
+    /** For everyone who sees the run. */
     starred?: boolean | null;
-    /** @description On a server with accounts: a member of the run's team. */
+    /** On a server with accounts: a member of the run's team. */
     author?: string | null;
     /** @default [] */
     add_tags: string[];
     /** @default [] */
     remove_tags: string[];
 };
-/** @description Bytes of what is stored, by kind. */
+/** Bytes of what is stored, by kind. */
 export type BytesByKind = {
     samples: number;
     console: number;
@@ -386,148 +352,145 @@ export type BytesByKind = {
     artifacts: number;
     reports: number;
 };
-/** @description Why a statement is cancelled. */
+/** Why a statement is cancelled. */
 export type Cancellation = {
     reason: string;
 };
-/** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
+/** What of a bucket is changed; what is left out stays. Where it is never changes. */
 export type ChangedBucket = {
-    /** @description New credentials; null: those of the server's environment, or its role. */
+    /** New credentials; null: those of the server's environment, or its role. */
     secret?: BucketSecret | null;
-    /** @description As of a new bucket; null: unchanged. */
+    /** As of a new bucket; null: unchanged. */
     direct?: boolean | null;
 };
-/** @description Runs with the same values. */
+/** Runs with the same values. */
 export type ChartGroup = {
-    /** @description By the names in `by`; None where the runs have no value. */
+    /** By the names in `by`; None where the runs have no value. */
     values: {
         [key: string]: string | number | null;
     };
-    /** @description How many runs are in it. */
+    /** How many runs are in it. */
     runs: number;
 };
-/** @description By which channels an event is notified. `min_level`: only events of this level or a higher one. */
+/** By which channels an event is notified. `min_level`: only events of this level or a higher one. */
 export type Choice = {
     /** @default false */
     email: boolean;
     /** @default false */
     slack: boolean;
-    /**
-     * @default info
-     * @enum {string}
-     */
+    /** @default info */
     min_level: "info" | "warning" | "error";
 };
-/** @description The switches by event. */
+/** The switches by event. */
 export type ChosenEvents = {
     finished: EventChoice;
     crashed: EventChoice;
     custom: EventChoice;
     findings: EventChoice;
 };
-/** @description A code of an authenticator app. */
+/** A code of an authenticator app. */
 export type Code = {
     code: string;
 };
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type CollectionChanges = {
     name?: string | null;
     description?: string | null;
     tags?: string[] | null;
 };
-/** @description A page of collections, by name. */
+/** A page of collections, by name. */
 export type CollectionsPage = {
     collections: Collection[];
     total: number;
     next: string | null;
 };
-/** @description The new text of a comment. */
+/** The new text of a comment. */
 export type CommentChanges = {
-    /** @description Markdown. */
+    /** Markdown. */
     text: string;
 };
-/** @description What the requester may do with a comment. */
+/** What the requester may do with a comment. */
 export type CommentRights = {
     update: boolean;
     delete: boolean;
     resolve: boolean;
 };
-/** @description Fields of runs. */
+/** Fields of runs. */
 export type ComparedFields = {
-    /** @description The newest 1,000 that match, the newest first. */
+    /** The newest 1,000 that match, the newest first. */
     runs: RunWithFields[];
-    /** @description Whether there may be older ones, which are left out. */
+    /** Whether there may be older ones, which are left out. */
     more: boolean;
-    /** @description The metric by which the runs are judged. */
+    /** The metric by which the runs are judged. */
     goal: GoalMetric | null;
     fields: FieldColumn[];
 };
-/** @description Some runs side by side. */
+/** Some runs side by side. */
 export type ComparedRuns = {
-    /** @description In the requested order. */
+    /** In the requested order. */
     runs: RunRow[];
-    /** @description Requested ids of runs that do not exist or may not be read. */
+    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
     facts: FactRow[];
-    /** @description Facts that are not listed, because there are too many. */
+    /** Facts that are not listed, because there are too many. */
     left_out: number;
     statistics: StatisticRow[];
-    /** @description The metric by which the runs are judged. */
+    /** The metric by which the runs are judged. */
     goal: GoalMetric | null;
 };
-/** @description A password or passkey that proves who makes the request. */
+/** A password or passkey that proves who makes the request. */
 export type Confirmation = {
     password?: string | null;
-    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
     passkey?: {
         [key: string]: Json;
     } | null;
 };
-/** @description Where the user confirms who they are, and where the page goes then. */
+/** Where the user confirms who they are, and where the page goes then. */
 export type ConfirmationStart = {
     provider: string;
     /** @default / */
     next: string;
 };
-/** @description How a user can confirm who they are. */
+/** How a user can confirm who they are. */
 export type ConfirmationWays = {
     password: boolean;
-    /** @description What a browser needs to ask for one. */
+    /** What a browser needs to ask for one. */
     passkey: {
         [key: string]: Json;
     } | null;
     providers: NamedProvider[];
 };
-/** @description Until when the confirmation counts. */
+/** Until when the confirmation counts. */
 export type ConfirmedUntil = {
     until_ms: number;
 };
-/** @description The newest output of a run. */
+/** The newest output of a run. */
 export type ConsoleAnswer = {
-    /** @description Older output is only in the journal. */
+    /** Older output is only in the journal. */
     cut: boolean;
-    /** @description There is newer output, where that around a time was requested. */
+    /** There is newer output, where that around a time was requested. */
     more: boolean;
     pieces: PrintedPiece[];
 };
-/** @description Lines that match, the newest first. */
+/** Lines that match, the newest first. */
 export type ConsoleMatchesAnswer = {
     matches: ConsoleMatch[];
     total: number;
-    /** @description The `after` of the next page; None on the last. */
+    /** The `after` of the next page; None on the last. */
     next: string | null;
-    /** @description Characters. */
+    /** Characters. */
     searched: number;
-    /** @description False if a search takes too long, or has too much to read. */
+    /** False if a search takes too long, or has too much to read. */
     complete: boolean;
 };
-/** @description A page of assignments of cost centres. */
+/** A page of assignments of cost centres. */
 export type CostCentreAssignmentsPage = {
     assignments: CostCentreAssignment[];
     total: number;
     next: string | null;
 };
-/** @description Changes of a cost centre; what is left out does not change. */
+/** Changes of a cost centre; what is left out does not change. */
 export type CostCentreChange = {
     /** @default  */
     code: string;
@@ -540,147 +503,145 @@ export type CostCentreChange = {
     /** @default  */
     purchase_order: string;
 };
-/** @description A page of cost centres, by code. */
+/** A page of cost centres, by code. */
 export type CostCentresPage = {
     cost_centres: CostCentre[];
     total: number;
     next: string | null;
 };
-/** @description With its first key; an external one has none. */
+/** With its first key; an external one has none. */
 export type CreatedServiceAccount = {
     name: string;
-    /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
+    /** `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
     kind: string;
-    /** @description None: of the organisation. */
+    /** None: of the organisation. */
     team: string | null;
-    /** @description Where its runs go that name no team. */
+    /** Where its runs go that name no team. */
     default_team: string | null;
     reads_only: boolean;
     created_ms: number;
     disabled_ms: number | null;
-    /** @description How many it has that are not revoked. */
+    /** How many it has that are not revoked. */
     keys: number;
-    /** @description When one of its keys was used. */
+    /** When one of its keys was used. */
     last_used_ms: number | null;
     key?: ShownKey | null;
 };
-/** @description A page of the datasets of a project, the newest first. */
+/** A page of the datasets of a project, the newest first. */
 export type DatasetsPage = {
     datasets: ListedDataset[];
     total: number;
     next: string | null;
 };
-/** @description How a metric is shown, as `define_metric` chose it. None: not chosen. */
+/** How a metric is shown, as `define_metric` chose it. None: not chosen. */
 export type DefinedMetric = {
     summary?: ("last" | "min" | "max" | "mean" | "none") | null;
-    /** @description The logged metric that is the x-axis of its charts. */
+    /** The logged metric that is the x-axis of its charts. */
     x?: string | null;
-    /** @description Whether it has no chart unless somebody asks for it. */
+    /** Whether it has no chart unless somebody asks for it. */
     hidden?: boolean | null;
-    /** @description Which values are better. */
+    /** Which values are better. */
     goal?: ("minimize" | "maximize") | null;
 };
-/** @description The teams that the deletion of a user left without an administrator. */
+/** The teams that the deletion of a user left without an administrator. */
 export type DeletedMember = {
     teams_without_administrator: string[];
 };
-/** @description How many people had the role. */
+/** How many people had the role. */
 export type DeletedRole = {
     people: number;
 };
-/** @description A team in the trash, and when it is removed for good. */
+/** A team in the trash, and when it is removed for good. */
 export type DeletedTeam = {
     team: string;
     deleted_ms: number;
     purged_ms: number;
 };
-/** @description How much of each kind a deletion removes, and the teams that the user leaves. */
+/** How much of each kind a deletion removes, and the teams that the user leaves. */
 export type DeletedThings = {
     projects: number;
     runs: number;
     api_keys: number;
     teams: string[];
 };
-/** @description The confirmation that an account is to be deleted, and when. */
+/** The confirmation that an account is to be deleted, and when. */
 export type Deletion = {
-    /** @description The user name, typed again. */
+    /** The user name, typed again. */
     confirm: string;
     /**
-     * @description The account works until then, and can be kept.
+     * The account works until then, and can be kept.
      * @default 0
      */
     wait_days: number;
 };
-/** @description The things that a deletion of an account removes, and those that stay. */
+/** The things that a deletion of an account removes, and those that stay. */
 export type DeletionEffects = {
     delete_after_ms: number | null;
     goes: DeletedThings;
     stays: KeptThings;
 };
-/** @description When an account will be deleted. */
+/** When an account will be deleted. */
 export type DeletionTime = {
     delete_after_ms: number;
 };
-/** @description The codes of a login that begins. */
+/** The codes of a login that begins. */
 export type DeviceCodes = {
-    /** @description The secret with which the device asks for its key. */
+    /** The secret with which the device asks for its key. */
     device_code: string;
-    /** @description What the user confirms in the browser. */
+    /** What the user confirms in the browser. */
     user_code: string;
-    /** @description Of the page where the user does so. */
+    /** Of the page where the user does so. */
     path: string;
     expires_ms: number;
-    /** @description How long to wait between two requests for the key. */
+    /** How long to wait between two requests for the key. */
     interval_s: number;
 };
-/** @description The device that wants a key. */
+/** The device that wants a key. */
 export type DeviceName = {
-    /** @description Of the machine; the key gets it. */
+    /** Of the machine; the key gets it. */
     name: string;
 };
-/** @description The secret with which a device asks for its key. */
+/** The secret with which a device asks for its key. */
 export type DeviceSecret = {
     device_code: string;
 };
-/** @description The user has not decided yet. */
+/** The user has not decided yet. */
 export type DeviceWaits = {
-    /** @constant */
     state: "waiting";
 };
-/** @description The values of a series inside or outside a time range. */
+/** The values of a series inside or outside a time range. */
 export type DifferencePart = {
-    /** @description Number of compared values: samples, or means of buckets. */
+    /** Number of compared values: samples, or means of buckets. */
     n: number;
     median: number;
-    /** @description Median absolute deviation. */
+    /** Median absolute deviation. */
     mad: number;
-    /** @description The value that is farthest from the median outside. */
+    /** The value that is farthest from the median outside. */
     farthest: number;
 };
-/** @description How much metrics differ between a time range and the time around it: probable causes first. */
+/** How much metrics differ between a time range and the time around it: probable causes first. */
 export type Differences = {
     run: string;
     t0: number;
     t1: number;
     around_t0: number;
     around_t1: number;
-    /** @description How `score` is computed. */
+    /** How `score` is computed. */
     statistic: string;
-    /** @description Series with enough values inside and outside. */
+    /** Series with enough values inside and outside. */
     compared: number;
-    /** @description Series with too few values. */
+    /** Series with too few values. */
     left_out: number;
     differences: Difference[];
-    /** @description Parts of these series that could not be read. */
+    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** @description A completed change of a run. */
+/** A completed change of a run. */
 export type Done = {
     run: string;
-    /** @enum {string} */
     done: "stop" | "delete" | "restore" | "edit";
 };
-/** @description A rule that is not stored, and over how many past days it is evaluated. */
+/** A rule that is not stored, and over how many past days it is evaluated. */
 export type DryRunRequest = {
     rule: {
         [key: string]: Json;
@@ -688,30 +649,30 @@ export type DryRunRequest = {
     /** @default 7 */
     days: number;
 };
-/** @description Where the copy of a report is created, and what it is called. */
+/** Where the copy of a report is created, and what it is called. */
 export type DuplicatedReport = {
-    /** @description Left out, with `project`: where the report is. */
+    /** Left out, with `project`: where the report is. */
     entity?: string | null;
     project?: string | null;
     title?: string | null;
 };
-/** @description A change of an address. */
+/** A change of an address. */
 export type EmailChanges = {
     primary: boolean;
 };
-/** @description A page of addresses. */
+/** A page of addresses. */
 export type EmailsPage = {
     emails: Email[];
     total: number;
     next: string | null;
 };
-/** @description How many sessions were ended. */
+/** How many sessions were ended. */
 export type EndedSessions = {
     ended: number;
 };
-/** @description The bytes that a team or user stores, by kind and together. */
+/** The bytes that a team or user stores, by kind and together. */
 export type EntityBytes = {
-    /** @description None: runs of nobody. */
+    /** None: runs of nobody. */
     entity: string | null;
     projects: number;
     samples: number;
@@ -721,64 +682,63 @@ export type EntityBytes = {
     artifacts: number;
     reports: number;
     bytes: number;
-    /** @description When its first run or artifact was made. */
+    /** When its first run or artifact was made. */
     started_ms: number | null;
-    /** @description The newest sample or artifact. */
+    /** The newest sample or artifact. */
     last_ms: number | null;
-    /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
 };
-/** @description A page of teams and users. */
+/** A page of teams and users. */
 export type EntityBytesPage = {
-    /** @description At the beginning of which day; None: nothing was measured yet. */
+    /** At the beginning of which day; None: nothing was measured yet. */
     day: string | null;
     entities: EntityBytes[];
     total: number;
     next: string | null;
 };
-/** @description Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody. */
+/** Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody. */
 export type EntityProjectChanges = {
     name?: string | null;
     description?: string | null;
-    /** @description Markdown. */
+    /** Markdown. */
     overview?: string | null;
     visibility?: Visibility | null;
     owner?: string | null;
 };
-/** @description A page of the files of a version, by path. */
+/** A page of the files of a version, by path. */
 export type EntriesPage = {
     files: Entry[];
     total: number;
     next: string | null;
 };
-/** @description Why a request failed. */
+/** Why a request failed. */
 export type ErrorAnswer = {
-    /** @description What is wrong, where, and what is allowed. */
+    /** What is wrong, where, and what is allowed. */
     error: string;
 };
-/** @description Switches by event; what is left out does not change. */
+/** Switches by event; what is left out does not change. */
 export type EventChoices = {
     finished?: Choice | null;
     crashed?: Choice | null;
     custom?: Choice | null;
     findings?: Choice | null;
 };
-/** @description What the time to live of artifacts will take. */
+/** What the time to live of artifacts will take. */
 export type ExpirySummary = {
     versions: number;
-    /** @description Content that several versions have counts in each. */
+    /** Content that several versions have counts in each. */
     bytes: number;
-    /** @description When the first of them is deleted. */
+    /** When the first of them is deleted. */
     first_ms: number | null;
 };
-/** @description The device's key, and whose it is. */
+/** The device's key, and whose it is. */
 export type FetchedKey = {
-    /** @description The shown part of the key. */
+    /** The shown part of the key. */
     id: string;
     name: string;
-    /** @enum {string} */
     scope: "ingest" | "read" | "write" | "full";
-    /** @description Those that it works in; empty: all. */
+    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
@@ -787,134 +747,133 @@ export type FetchedKey = {
     key: string;
     user: string;
 };
-/** @description A field of each run. */
+/** A field of each run. */
 export type FieldColumn = {
     name: string;
-    /** @description In the order of `runs`; None: a run has none. */
+    /** In the order of `runs`; None: a run has none. */
     values: (number | string | null)[];
-    /** @description In how many runs it is NaN or infinite, which is None here. */
+    /** In how many runs it is NaN or infinite, which is None here. */
     not_finite: number;
 };
-/** @description Whether a filter can be read. */
+/** Whether a filter can be read. */
 export type FilterCheck = {
-    /** @description What is wrong with it; None if it is valid. */
+    /** What is wrong with it; None if it is valid. */
     error: string | null;
 };
-/** @description A message about a firing to one receiver. */
+/** A message about a firing to one receiver. */
 export type FiringNotification = {
     id: number;
-    /** @description By what it is sent. */
+    /** By what it is sent. */
     channel: string;
-    /** @description Its name; empty if it was deleted. */
+    /** Its name; empty if it was deleted. */
     receiver: string;
-    /** @enum {string} */
     state: "pending" | "finished" | "failed" | "dropped";
     tries: number;
     status: number | null;
-    /** @description What the receiver answered, for those who may change rules. */
+    /** What the receiver answered, for those who may change rules. */
     answer: string | null;
     error: string | null;
     ended_ms: number | null;
 };
-/** @description The history of the rules of a team or user. */
+/** The history of the rules of a team or user. */
 export type FiringsPage = {
     firings: Firing[];
     total: number;
     next: string | null;
     may: string[];
 };
-/** @description The buckets of a group that have values. Infinite values are null. */
+/** The buckets of a group that have values. Infinite values are null. */
 export type FleetGroup = {
-    /** @description A project, host, state, run id, entity or author; None for all runs. */
+    /** A project, host, state, run id, entity or author; None for all runs. */
     group: string | null;
-    /** @description Starts of the buckets, ms UTC. */
+    /** Starts of the buckets, ms UTC. */
     t: number[];
     n: number[];
     min: (number | null)[];
     max: (number | null)[];
     mean: (number | null)[];
 };
-/** @description A page of the hosts. */
+/** A page of the hosts. */
 export type FleetPage = {
     hosts: FleetHost[];
-    /** @description Hosts that match, on all pages. */
+    /** Hosts that match, on all pages. */
     total: number;
     next: string | null;
     totals: FleetTotals;
 };
-/** @description Of all hosts that match, on all pages. */
+/** Of all hosts that match, on all pages. */
 export type FleetTotals = {
     running: number;
     lost: number;
     ended: number;
-    /** @description Of hosts on which a run is running. */
+    /** Of hosts on which a run is running. */
     devices: number;
-    /** @description Mean of these devices, %. */
+    /** Mean of these devices, %. */
     use: number | null;
-    /** @description Sum of these devices, W; None: none reports it. */
+    /** Sum of these devices, W; None: none reports it. */
     power: number | null;
-    /** @description Devices. */
+    /** Devices. */
     idle: number;
     throttled: number;
     hot: number;
 };
-/** @description A panel after it was frozen or thawed. */
+/** A panel after it was frozen or thawed. */
 export type FrozenPanel = {
-    /** @description Of the working copy, which says so. */
+    /** Of the working copy, which says so. */
     revision: number;
-    /** @description None: it shows the values of today. */
+    /** None: it shows the values of today. */
     frozen_ms: number | null;
 };
-/** @description The metric by which runs are judged. */
+/** The metric by which runs are judged. */
 export type GoalMetric = {
-    /** @description Its column is `summary.<name>`. */
+    /** Its column is `summary.<name>`. */
     name: string;
-    /** @description None: not known. */
+    /** None: not known. */
     goal: ("minimize" | "maximize") | null;
 };
-/** @description One metric of a group. A run counts in every bucket from its first to its last value. */
+/** One metric of a group. A run counts in every bucket from its first to its last value. */
 export type GroupMeans = {
-    /** @description Its place in `groups`. */
+    /** Its place in `groups`. */
     group: number;
-    /** @description How many runs of the group have the metric. */
+    /** How many runs of the group have the metric. */
     runs: number;
-    /** @description Where the buckets begin. */
+    /** Where the buckets begin. */
     x: number[];
-    /** @description The mean of the runs, whose values are means of a bucket. */
+    /** The mean of the runs, whose values are means of a bucket. */
     y: number[];
-    /** @description The lowest of the runs. */
+    /** The lowest of the runs. */
     min: number[];
-    /** @description The highest of the runs. */
+    /** The highest of the runs. */
     max: number[];
-    /** @description How many runs there are at this place. */
+    /** How many runs there are at this place. */
     n: number[];
 };
-/** @description The lines of one key. */
+/** The lines of one key. */
 export type GroupedKey = {
     key: string;
-    /** @description Width of the buckets, which begin at multiples of it. */
+    /** Width of the buckets, which begin at multiples of it. */
     width: number;
     lines: GroupMeans[];
 };
-/** @description Means of groups of runs on one axis. */
+/** Means of groups of runs on one axis. */
 export type GroupedOverlay = {
     x: string;
-    /** @description The largest first, at most 50. */
+    /** The largest first, at most 50. */
     groups: ChartGroup[];
     left_out_groups: number;
-    /** @description How many runs the lines are of. */
+    /** How many runs the lines are of. */
     runs: number;
-    /** @description How many of them are running. */
+    /** How many of them are running. */
     running: number;
-    /** @description Runs that match too but are older than the newest 2,000. */
+    /** Runs that match too but are older than the newest 2,000. */
     older_runs: number;
-    /** @description Runs that were not read for lack of time: the same request again reads on. */
+    /** Runs that were not read for lack of time: the same request again reads on. */
     unread_runs: number;
     keys: GroupedKey[];
-    /** @description Parts of these series that could not be read. */
+    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** @description A page of guest links. */
+/** A page of guest links. */
 export type GuestLinksPage = {
     links: GuestLink[];
     total: number;
@@ -923,10 +882,10 @@ export type GuestLinksPage = {
 export type HTTPValidationError = {
     detail?: ValidationError[];
 };
-/** @description How a run is going, in a few numbers. */
+/** How a run is going, in a few numbers. */
 export type Headline = {
     run: string;
-    /** @description Whether the program logged any numbers. */
+    /** Whether the program logged any numbers. */
     logged: boolean;
     goal: HeadlineGoal | null;
     progress: HeadlineProgress | null;
@@ -934,79 +893,77 @@ export type Headline = {
     devices: HeadlineDevices | null;
     problems: string[];
 };
-/** @description The use of the accelerators, over the whole run. */
+/** The use of the accelerators, over the whole run. */
 export type HeadlineDevices = {
     kind: string;
     count: number;
-    /** @description Percent. */
+    /** Percent. */
     mean: number;
-    /** @description Percent of the time of all devices with less than 5% use. */
+    /** Percent of the time of all devices with less than 5% use. */
     idle: number;
 };
-/** @description The metric by which the run is judged. */
+/** The metric by which the run is judged. */
 export type HeadlineGoal = {
     name: string;
-    /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+    /** As `define_metric` says, else as its name suggests; None if that is not known. */
     goal: ("minimize" | "maximize") | null;
     last: number;
     best: number | null;
     best_step: number | null;
-    /** @description Some of its values, in the order of time. */
+    /** Some of its values, in the order of time. */
     line: number[];
 };
-/** @description How far the run is. */
+/** How far the run is. */
 export type HeadlineProgress = {
-    /** @enum {string} */
     unit: "step" | "epoch";
     value: number;
-    /** @description As the configuration says, such as `max_steps` or `epochs`. */
+    /** As the configuration says, such as `max_steps` or `epochs`. */
     total: number | null;
     step: number;
-    /** @description Lately, if the run is running; else in all. */
+    /** Lately, if the run is running; else in all. */
     steps_per_second: number | null;
-    /** @description Milliseconds that are left, while it is running. */
+    /** Milliseconds that are left, while it is running. */
     eta_ms: number | null;
 };
-/** @description A logged metric of what is processed in a second. */
+/** A logged metric of what is processed in a second. */
 export type HeadlineThroughput = {
     name: string;
     last: number;
     median: number;
 };
-/** @description A host and the runs that were on it. */
+/** A host and the runs that were on it. */
 export type HostDetail = {
-    /** @description As it is now; None without a record for 7 days. */
+    /** As it is now; None without a record for 7 days. */
     host: FleetHost | null;
     name: string;
     t0: number;
     t1: number;
-    /** @description The newest first. */
+    /** The newest first. */
     runs: HostRun[];
     next: string | null;
 };
-/** @description A series of a host in buckets. */
+/** A series of a host in buckets. */
 export type HostLine = {
     key: string;
-    /** @description Starts of the buckets that have values, ms UTC. */
+    /** Starts of the buckets that have values, ms UTC. */
     t: number[];
-    /** @description The statistic that the metric defines (`merge`). */
+    /** The statistic that the metric defines (`merge`). */
     value: (number | null)[];
     min: (number | null)[];
     max: (number | null)[];
 };
-/** @description Series of a host, over all runs that recorded them. */
+/** Series of a host, over all runs that recorded them. */
 export type HostSeries = {
     t0: number;
     t1: number;
     bucket_ms: number;
-    /** @description Runs that were not read: only the newest are. */
+    /** Runs that were not read: only the newest are. */
     left_out: number;
     series: HostLine[];
 };
-/** @description The state of a run on one host. */
+/** The state of a run on one host. */
 export type HostState = {
     name: string;
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     exit_code: number | null;
     signal: number | null;
@@ -1014,151 +971,140 @@ export type HostState = {
     started_ms: number;
     last_ms: number;
     interval_s: number | null;
-    /** @description How often a monitor was started; more than 1 means that it was restarted. */
+    /** How often a monitor was started; more than 1 means that it was restarted. */
     monitors: number;
 };
-/** @description Who uses a server that has no accounts. */
+/** Who uses a server that has no accounts. */
 export type IdentifiedOperator = {
-    /** @constant */
     kind: "operator";
     name: string;
 };
-/** @description A service account. `key`: the shown part of its key. */
+/** A service account. `key`: the shown part of its key. */
 export type IdentifiedServiceAccount = {
-    /** @constant */
     kind: "service_account";
     name: string;
     key: string | null;
 };
-/** @description An account, with what is known of the session or of the key that the request came with. */
+/** An account, with what is known of the session or of the key that the request came with. */
 export type IdentifiedUser = {
-    /** @constant */
     kind: "user";
     name: string;
     display_name: string;
-    /** @description The digest of the picture. */
+    /** The digest of the picture. */
     picture: string | null;
-    /** @enum {string} */
     state: "active" | "unverified" | "suspended" | "deleted";
-    /** @description The primary address. */
+    /** The primary address. */
     email: string | null;
-    /** @enum {string} */
     org_role: "member" | "admin";
-    /** @enum {string} */
     access: "full" | "viewer" | "none";
-    /** @enum {string} */
     billing_role: "none" | "viewer" | "admin";
     teams: OwnTeam[];
-    /** @description Where runs go that name no entity; empty: nowhere. */
+    /** Where runs go that name no entity; empty: nowhere. */
     default_entity: string;
     time_zone: string;
     locale: string;
-    /** @enum {string} */
     theme: "" | "system" | "light" | "dark";
-    /** @description The path that the user sees first. */
+    /** The path that the user sees first. */
     landing_page: string;
     second_factor: boolean;
-    /** @description Whether there is one. */
+    /** Whether there is one. */
     password: boolean;
-    /** @description An administrator has set the password: nothing else may be done before it is changed. */
+    /** An administrator has set the password: nothing else may be done before it is changed. */
     must_change_password: boolean;
-    /** @description When it will be deleted, if that was requested. */
+    /** When it will be deleted, if that was requested. */
     delete_after_ms: number | null;
-    /** @description Actions in the organisation, such as `team:create`. */
+    /** Actions in the organisation, such as `team:create`. */
     may: string[];
-    /** @enum {string} */
     api_key_creation: "members" | "admins";
-    /** @description Whether users have projects in a space of their own. */
+    /** Whether users have projects in a space of their own. */
     personal_entities: boolean;
-    /** @description Until when the password counts as confirmed. */
+    /** Until when the password counts as confirmed. */
     sudo_until_ms?: number | null;
-    /** @description The shown part of the key. */
+    /** The shown part of the key. */
     key?: string | null;
 };
-/** @description What is new for a user, the newest first: at most 50 of the last 30 days. */
+/** What is new for a user, the newest first: at most 50 of the last 30 days. */
 export type InboxPage = {
     notifications: InboxItem[];
     total: number;
     next: string | null;
-    /** @description On all pages. */
+    /** On all pages. */
     unread: number;
-    /** @description Up to when the user has seen them. */
+    /** Up to when the user has seen them. */
     seen_ms: number;
 };
-/** @description An invitation to a team or to the organisation. */
+/** An invitation to a team or to the organisation. */
 export type Invitation = {
     id: number;
-    /** @description None: to the organisation only. */
+    /** None: to the organisation only. */
     team: string | null;
     team_display_name: string | null;
-    /** @description Where it was sent. None also if the requester may not see it. */
+    /** Where it was sent. None also if the requester may not see it. */
     address: string | null;
-    /** @description Who was invited by name. */
+    /** Who was invited by name. */
     user: string | null;
-    /** @description The built-in role, or the base of the custom one. */
+    /** The built-in role, or the base of the custom one. */
     role: string;
     custom_role: string | null;
     org_role: string;
     invited_by: string | null;
-    /** @enum {string} */
     state: "pending" | "accepted" | "declined" | "revoked" | "expired";
     created_ms: number;
     sent_ms: number;
     expires_ms: number;
     ended_ms: number | null;
 };
-/** @description The result of an invitation. */
+/** The result of an invitation. */
 export type InvitationResult = {
     who: string;
-    /** @enum {string} */
     state: "invited" | "already_member" | "already_invited" | "refused";
     id?: number | null;
     expires_ms?: number | null;
     reason?: string | null;
-    /** @description Where the server sends no mail: the link to pass on. */
+    /** Where the server sends no mail: the link to pass on. */
     url?: string | null;
 };
-/** @description The result of each invitation. */
+/** The result of each invitation. */
 export type InvitationResults = {
     results: InvitationResult[];
 };
-/** @description A page of invitations. */
+/** A page of invitations. */
 export type InvitationsPage = {
     invitations: Invitation[];
     total: number;
     next: string | null;
 };
-/** @description Changes; a field that is left out stays as it is. */
+/** Changes; a field that is left out stays as it is. */
 export type IssuerChanges = {
     name?: string | null;
     audience?: string | null;
     enabled?: boolean | null;
-    /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
+    /** A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
     keys?: string | null;
 };
-/** @description Whose tokens act as which service account. */
+/** Whose tokens act as which service account. */
 export type IssuerSubject = {
-    /** @description As the issuer's tokens have it; `*` stands for any characters, not at the beginning. */
+    /** As the issuer's tokens have it; `*` stands for any characters, not at the beginning. */
     subject: string;
     service_account: string;
-    /** @description Of the service account; null: none. */
+    /** Of the service account; null: none. */
     team?: string | null;
 };
-/** @description A page of issuers. */
+/** A page of issuers. */
 export type IssuersPage = {
     issuers: Issuer[];
     total: number;
     next: string | null;
 };
-/** @description A request to join a team. */
+/** A request to join a team. */
 export type JoinMessage = {
     /**
-     * @description For the administrators of the team.
+     * For the administrators of the team.
      * @default
      */
     message: string;
 };
-/** @description A request to join a team. */
+/** A request to join a team. */
 export type JoinRequest = {
     id: number;
     team: string;
@@ -1166,59 +1112,53 @@ export type JoinRequest = {
     user: string;
     user_display_name: string;
     message: string;
-    /** @enum {string} */
     state: "pending" | "approved" | "rejected" | "withdrawn";
     created_ms: number;
     ended_ms: number | null;
 };
-/** @description A page of requests to join. */
+/** A page of requests to join. */
 export type JoinRequestsPage = {
     join_requests: JoinRequest[];
     total: number;
     next: string | null;
 };
-/** @description A team that is recommended to people with the requester's mail domain. */
+/** A team that is recommended to people with the requester's mail domain. */
 export type JoinableTeam = {
     name: string;
     display_name: string;
     description: string;
     members: number;
-    /**
-     * @description `auto`: at once, without asking its administrators.
-     * @enum {string}
-     */
+    /** `auto`: at once, without asking its administrators. */
     join: "ask" | "auto";
 };
-/** @description A page of teams. */
+/** A page of teams. */
 export type JoinableTeamsPage = {
     teams: JoinableTeam[];
     total: number;
     next: string | null;
 };
-/** @description The requester is a member of the team now, without a request. */
+/** The requester is a member of the team now, without a request. */
 export type Joined = {
     team: string;
     team_display_name: string;
-    /** @constant */
     state: "approved";
 };
-/** @description How many a deletion leaves. `runs`: those in teams. */
+/** How many a deletion leaves. `runs`: those in teams. */
 export type KeptThings = {
     runs: number;
 };
-/** @description A new name for a key. */
+/** A new name for a key. */
 export type KeyChanges = {
     name: string;
 };
-/** @description A page of keys. */
+/** A page of keys. */
 export type KeysPage = {
     api_keys: Key[];
     total: number;
     next: string | null;
 };
-/** @description A category's included units and limit to set in a plan. */
+/** A category's included units and limit to set in a plan. */
 export type LimitForm = {
-    /** @enum {string} */
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
     /** @default 0 */
     included: number;
@@ -1226,20 +1166,20 @@ export type LimitForm = {
     /** @default false */
     refuse_new_runs: boolean;
 };
-/** @description The artifact that was linked. */
+/** The artifact that was linked. */
 export type LinkSource = {
     entity: string | null;
     project: string;
     name: string;
     version: number;
 };
-/** @description Where a login is linked, and where the page goes then. */
+/** Where a login is linked, and where the page goes then. */
 export type LinkStart = {
     provider: string;
     /** @default /-/settings/emails */
     next: string;
 };
-/** @description A login at a provider that is linked to the account. */
+/** A login at a provider that is linked to the account. */
 export type LinkedLogin = {
     id: number;
     provider: string;
@@ -1248,7 +1188,7 @@ export type LinkedLogin = {
     created_ms: number;
     last_used_ms: number | null;
 };
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type LinkedVersionChanges = {
     description?: string | null;
     /** @default [] */
@@ -1257,16 +1197,14 @@ export type LinkedVersionChanges = {
     remove_tags: string[];
     /**
      * Properties
-     * @description Null removes one.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * Null removes one.
+     * @default {}
      */
     properties: {
         [key: string]: string | null;
     };
 };
-/** @description A version with what its page shows. */
+/** A version with what its page shows. */
 export type LinkedVersionDetail = {
     collection: string;
     version: number;
@@ -1274,17 +1212,17 @@ export type LinkedVersionDetail = {
     tags: string[];
     /**
      * Properties
-     * @description The tags of MLflow's clients that have a value.
+     * The tags of MLflow's clients that have a value.
      */
     properties: {
         [key: string]: string;
     };
-    /** @description As MLflow's clients set it. */
+    /** As MLflow's clients set it. */
     stage: string;
     description: string;
-    /** @description Who linked it; empty if that is not known. */
+    /** Who linked it; empty if that is not known. */
     author: string;
-    /** @description When it was linked. */
+    /** When it was linked. */
     created_ms: number;
     downloads: number;
     digest: string;
@@ -1293,47 +1231,47 @@ export type LinkedVersionDetail = {
     metadata: {
         [key: string]: Json;
     };
-    /** @description The run that logged it, if the requester may read it. */
+    /** The run that logged it, if the requester may read it. */
     run: string | null;
     run_entity: string | null;
     run_project: string | null;
-    /** @description Null: it is in this registry only, or the requester may not read the project. */
+    /** Null: it is in this registry only, or the requester may not read the project. */
     source: LinkSource | null;
-    /** @description Those of the run that were asked for. */
+    /** Those of the run that were asked for. */
     fields: {
         [key: string]: string | number;
     };
     description_html: string;
-    /** @description Its model card, from README.md among its files; empty: it has none. */
+    /** Its model card, from README.md among its files; empty: it has none. */
     card_html: string;
-    /** @description The runs that used it, as far as the requester may read them. */
+    /** The runs that used it, as far as the requester may read them. */
     used_by: VersionUser[];
-    /** @description As MLflow's clients name the collection. */
+    /** As MLflow's clients name the collection. */
     mlflow_name: string;
 };
-/** @description A page of versions, the newest first. */
+/** A page of versions, the newest first. */
 export type LinkedVersionsPage = {
     versions: LinkedVersion[];
     total: number;
     next: string | null;
 };
-/** @description A dataset with how much it is used. */
+/** A dataset with how much it is used. */
 export type ListedDataset = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     id: number;
     digest: string;
     source_type: string;
-    /** @description The first 500 characters of where it is from. */
+    /** The first 500 characters of where it is from. */
     source: string;
-    /** @description Runs of the project that used it. */
+    /** Runs of the project that used it. */
     runs: number;
 };
-/** @description A logged model with how much it is used. */
+/** A logged model with how much it is used. */
 export type ListedModel = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -1341,30 +1279,29 @@ export type ListedModel = {
     type: string | null;
     created_ms: number;
     status: string;
-    /** @description Runs of the project that used it. */
+    /** Runs of the project that used it. */
     runs: number;
 };
-/** @description A page of projects, by name. */
+/** A page of projects, by name. */
 export type ListedProjectsPage = {
     projects: ListedProject[];
     total: number;
     next: string | null;
 };
-/** @description A report in a list. */
+/** A report in a list. */
 export type ListedReport = {
     id: number;
-    /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** @description None: the author's account was deleted. */
+    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
-    /** @enum {string} */
     state: "draft" | "published";
-    /** @description Of the working copy. */
+    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -1375,51 +1312,48 @@ export type ListedReport = {
     starred: boolean;
     followed: boolean;
 };
-/** @description A rule and its state, over the series that the requester may read. */
+/** A rule and its state, over the series that the requester may read. */
 export type ListedRule = {
     id: number;
     name: string;
-    /** @description As in a file of rules. */
+    /** As in a file of rules. */
     rule: {
         [key: string]: Json;
     };
     enabled: boolean;
-    /** @description None: not muted. */
+    /** None: not muted. */
     muted_until_ms: number | null;
     created_ms: number;
     changed_ms: number;
-    /**
-     * @description `pending`: its condition holds for a series, but not for long enough yet.
-     * @enum {string}
-     */
+    /** `pending`: its condition holds for a series, but not for long enough yet. */
     state: "off" | "ok" | "pending" | "firing";
-    /** @description For how many series it fires. */
+    /** For how many series it fires. */
     firing: number;
-    /** @description For how many its condition holds, but not for long enough yet. */
+    /** For how many its condition holds, but not for long enough yet. */
     pending: number;
 };
-/** @description Logged values of a run, in groups of the same steps. */
+/** Logged values of a run, in groups of the same steps. */
 export type Logged = {
     run: string;
     cursor: string;
     groups: LoggedGroup[];
-    /** @description What is not a number, by step; the newest if there are more than `max_points`. */
+    /** What is not a number, by step; the newest if there are more than `max_points`. */
     others: LoggedOther[];
-    /** @description Empty if `resolution` is `raw`. */
+    /** Empty if `resolution` is `raw`. */
     resumes: Resume[];
-    /** @description Those of `keys` under which nothing was logged. */
+    /** Those of `keys` under which nothing was logged. */
     unmatched: string[];
-    /** @description Parts that could not be read. */
+    /** Parts that could not be read. */
     problems: string[];
 };
-/** @description Values that one process logged under several names at the same steps. */
+/** Values that one process logged under several names at the same steps. */
 export type LoggedGroup = {
     host: string;
     rank: number | null;
-    /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
+    /** The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
     replaced: boolean;
     step: number[];
-    /** @description ms UTC; of a bucket of steps, the time of its newest call. */
+    /** ms UTC; of a bucket of steps, the time of its newest call. */
     t: (number | null)[];
     n: number[] | null;
     series: {
@@ -1432,9 +1366,9 @@ export type LoggedGroup = {
         [key: string]: (number | null)[];
     } | null;
 };
-/** @description A logged model. */
+/** A logged model. */
 export type LoggedModelDetail = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -1448,16 +1382,16 @@ export type LoggedModelDetail = {
     tags: {
         [key: string]: string;
     };
-    /** @description The first 1000, by key. */
+    /** The first 1000, by key. */
     metrics: ModelMetric[];
 };
-/** @description A page of the logged models of a project, the newest first. */
+/** A page of the logged models of a project, the newest first. */
 export type LoggedModelsPage = {
     models: ListedModel[];
     total: number;
     next: string | null;
 };
-/** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
+/** A text, a list, an object, null or a boolean that a process logged under a name at a step. */
 export type LoggedOther = {
     host: string;
     rank: number | null;
@@ -1466,67 +1400,64 @@ export type LoggedOther = {
     time_ms: number;
     value: Json;
 };
-/** @description A name or an address, and what proves whose it is. */
+/** A name or an address, and what proves whose it is. */
 export type Login = {
     name?: string | null;
     email?: string | null;
     password: string;
-    /** @description Of the second factor, or a recovery code. */
+    /** Of the second factor, or a recovery code. */
     code?: string | null;
-    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
     passkey?: {
         [key: string]: Json;
     } | null;
     /**
-     * @description Where the page goes then; a path of this server.
+     * Where the page goes then; a path of this server.
      * @default /
      */
     next: string;
 };
-/** @description A page of logins. */
+/** A page of logins. */
 export type LoginsPage = {
     logins: LinkedLogin[];
     total: number;
     next: string | null;
 };
-/** @description Teams and users, or projects, that lost device-hours, the most first. */
+/** Teams and users, or projects, that lost device-hours, the most first. */
 export type LosingPlacesPage = {
     places: LosingPlace[];
     total: number;
     next: string | null;
 };
-/** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
+/** Runs that lost device-hours, the most first; a run is there once for each cause. */
 export type LosingRunsPage = {
     runs: LosingRun[];
     total: number;
     next: string | null;
 };
-/** @description The mail server took the mail. */
+/** The mail server took the mail. */
 export type MailSent = {
-    /** @constant */
     done: "sent";
 };
-/** @description The mail server and the sender. */
+/** The mail server and the sender. */
 export type MailServer = {
     host: string;
     port: number;
-    /** @enum {string} */
     encryption: "starttls" | "tls" | "none";
     /** @default  */
     user: string;
-    /** @description Left out: the present one stays, for the same server and user. */
+    /** Left out: the present one stays, for the same server and user. */
     password?: string | null;
-    /** @description The address that mails come from. */
+    /** The address that mails come from. */
     mail_from: string;
-    /** @description The address of this server, for links. */
+    /** The address of this server, for links. */
     url?: string | null;
 };
-/** @description How mail is sent, without the password. */
+/** How mail is sent, without the password. */
 export type MailServerState = {
     configured: boolean;
     host: string;
     port: number | null;
-    /** @enum {string} */
     encryption: "starttls" | "tls" | "none";
     user: string;
     has_password: boolean;
@@ -1535,20 +1466,20 @@ export type MailServerState = {
     editable: boolean;
     enforced_by: string | null;
     mail_from_enforced_by: string | null;
-    /** @description Why mail cannot be sent at the moment. */
+    /** Why mail cannot be sent at the moment. */
     problem: string | null;
 };
-/** @description Where a mail is sent, to try the mail server. */
+/** Where a mail is sent, to try the mail server. */
 export type MailTest = {
     address: string;
 };
-/** @description Artifacts, datasets and logged models with some words, each the newest first. */
+/** Artifacts, datasets and logged models with some words, each the newest first. */
 export type MatchingCollections = {
     collections: MatchingCollection[];
     datasets: DatasetNode[];
     models: ModelNode[];
 };
-/** @description The bytes that a project stores, and how old and how used it is. */
+/** The bytes that a project stores, and how old and how used it is. */
 export type MeasuredProject = {
     project: string;
     runs: number;
@@ -1558,70 +1489,69 @@ export type MeasuredProject = {
     files: number;
     artifacts: number;
     reports: number;
-    /** @description Of runs and reports in the trash, which the others include. */
+    /** Of runs and reports in the trash, which the others include. */
     trash: number;
     bytes: number;
-    /** @description When its first run or artifact was made. */
+    /** When its first run or artifact was made. */
     started_ms: number | null;
-    /** @description The newest sample or artifact. */
+    /** The newest sample or artifact. */
     last_ms: number | null;
-    /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
-    /** @description When it leaves the trash for good; None: it is not there. */
+    /** When it leaves the trash for good; None: it is not there. */
     purged_ms: number | null;
-    /** @description `project:delete` if the requester may delete it. */
+    /** `project:delete` if the requester may delete it. */
     may: string[];
 };
-/** @description A page of keys. */
+/** A page of keys. */
 export type MediaKeysPage = {
     media: MediaKey[];
     total: number;
     next: string | null;
 };
-/** @description A page of logged media. */
+/** A page of logged media. */
 export type MediaRecordsPage = {
     records: MediaRecord[];
     total: number;
     next: string | null;
 };
-/** @description The steps at which a run logged media. */
+/** The steps at which a run logged media. */
 export type MediaSteps = {
     steps: number[];
 };
-/** @description Another role for a member. */
+/** Another role for a member. */
 export type MemberChange = {
-    /** @description null: the role in the team. */
+    /** null: the role in the team. */
     role: ("viewer" | "member" | "admin") | null;
 };
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type MemberChanges = {
     org_role?: ("member" | "admin") | null;
     access?: ("full" | "viewer" | "none") | null;
     billing_role?: ("none" | "viewer" | "admin") | null;
     state?: ("active" | "suspended") | null;
 };
-/** @description A page of members, and what the requester may do with them. */
+/** A page of members, and what the requester may do with them. */
 export type MembersPage = {
     members: Member[];
     total: number;
     next: string | null;
     may: string[];
 };
-/** @description A report after a change. */
+/** A report after a change. */
 export type MergedReport = {
     id: number;
-    /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** @description None: the author's account was deleted. */
+    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
-    /** @enum {string} */
     state: "draft" | "published";
-    /** @description Of the working copy. */
+    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -1631,22 +1561,21 @@ export type MergedReport = {
     unpublished_changes: boolean;
     starred: boolean;
     followed: boolean;
-    /** @description That the blocks are of. */
+    /** That the blocks are of. */
     shown_revision: number;
     blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** @description The blocks of text as HTML, by their ids. */
+    /** The blocks of text as HTML, by their ids. */
     html: {
         [key: string]: string;
     };
     may: ReportRights;
-    /** @description Blocks that others changed since the revision of the request. */
+    /** Blocks that others changed since the revision of the request. */
     others: string[];
 };
-/** @description A metric's unit, kind, scope and meaning. */
+/** A metric's unit, kind, scope and meaning. */
 export type MetricDefinition = {
     key: string;
     unit: string;
-    /** @enum {string} */
     kind: "gauge" | "counter" | "rate";
     scope: string;
     merge: string;
@@ -1655,22 +1584,22 @@ export type MetricDefinition = {
     text: string;
     source: string;
     aliases: string[];
-    /** @description The counter of a rate. */
+    /** The counter of a rate. */
     of: string | null;
 };
-/** @description Series of one host that have points at the same times. A null is a gap. */
+/** Series of one host that have points at the same times. A null is a gap. */
 export type MetricGroup = {
     host: string;
     role: string;
-    /** @description ms UTC: times of the samples, or starts of the buckets. */
+    /** ms UTC: times of the samples, or starts of the buckets. */
     t: number[];
-    /** @description Samples in each bucket; None if these are samples. */
+    /** Samples in each bucket; None if these are samples. */
     n: number[] | null;
-    /** @description By key. The value of a bucket is the statistic that the metric defines (`merge`). */
+    /** By key. The value of a bucket is the statistic that the metric defines (`merge`). */
     series: {
         [key: string]: (number | null)[];
     };
-    /** @description By key: the lowest value in each bucket; None if these are samples. */
+    /** By key: the lowest value in each bucket; None if these are samples. */
     min: {
         [key: string]: (number | null)[];
     } | null;
@@ -1678,152 +1607,148 @@ export type MetricGroup = {
         [key: string]: (number | null)[];
     } | null;
 };
-/** @description Series of a run, in groups of the same times. */
+/** Series of a run, in groups of the same times. */
 export type Metrics = {
     run: string;
     t0: number;
     t1: number;
-    /** @enum {string} */
     resolution: "raw" | "buckets";
-    /** @description Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
+    /** Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
     bucket_ms: number | null;
-    /** @description Pass it as `after` to `/live` to miss nothing. */
+    /** Pass it as `after` to `/live` to miss nothing. */
     cursor: string;
     groups: MetricGroup[];
-    /** @description Parts of these series that could not be read. */
+    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** @description The MLflow name of a series. */
+/** The MLflow name of a series. */
 export type MlflowName = {
     name: string;
     unit: string;
-    /** @description Converts a value to MLflow's unit. */
+    /** Converts a value to MLflow's unit. */
     factor: number;
 };
-/** @description MLflow's unit of a metric. */
+/** MLflow's unit of a metric. */
 export type MlflowUnit = {
     unit: string;
-    /** @description Converts a value to MLflow's unit. */
+    /** Converts a value to MLflow's unit. */
     factor: number;
 };
-/** @description Where a run is after it was moved. */
+/** Where a run is after it was moved. */
 export type MovedRun = {
     run: string;
     entity: string;
     project: string;
 };
-/** @description A page of the requester's teams. */
+/** A page of the requester's teams. */
 export type MyTeamsPage = {
     teams: MyTeam[];
     total: number;
     next: string | null;
     may: string[];
-    /** @description Whom to ask for a team. */
+    /** Whom to ask for a team. */
     administrators?: string[] | null;
 };
-/** @description A provider at which users sign in. */
+/** A provider at which users sign in. */
 export type NamedProvider = {
     id: string;
     label: string;
 };
-/** @description A channel or webhook. */
+/** A channel or webhook. */
 export type NamedReceiver = {
     id: number;
     name: string;
 };
-/** @description A request that a version gets a protected alias. */
+/** A request that a version gets a protected alias. */
 export type NewAliasRequest = {
     alias: string;
-    /** @description Its number, `v3`, or an alias that it has. */
+    /** Its number, `v3`, or an alias that it has. */
     version: number | string;
     /**
-     * @description Why. Markdown.
+     * Why. Markdown.
      * @default
      */
     text: string;
 };
-/** @description A service of Apprise to add. */
+/** A service of Apprise to add. */
 export type NewAppriseDestination = {
-    /** @description What the team calls it. */
+    /** What the team calls it. */
     name: string;
-    /** @description Of Apprise, such as `ntfys://ntfy.sh/our-runs`. */
+    /** Of Apprise, such as `ntfys://ntfy.sh/our-runs`. */
     url: string;
 };
-/** @description An automation to create. */
+/** An automation to create. */
 export type NewAutomation = {
     name: string;
     /** @default true */
     enabled: boolean;
-    /** @description `kind` and what belongs to it, such as `states`. */
+    /** `kind` and what belongs to it, such as `states`. */
     event: {
         [key: string]: Json;
     };
     /**
-     * @description `projects`, `run_name`, `author`, `tag`.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * `projects`, `run_name`, `author`, `tag`.
+     * @default {}
      */
     filter: {
         [key: string]: Json;
     };
-    /** @description Each with `kind`: slack, webhook, mail, stop, tag. */
+    /** Each with `kind`: slack, webhook, mail, stop, tag. */
     actions: {
         [key: string]: Json;
     }[];
     /**
-     * @description For how many hours it does not act on the same run again.
+     * For how many hours it does not act on the same run again.
      * @default 24
      */
     cooldown_h: number;
     /** @default  */
     description: string;
 };
-/** @description A bucket to be added. */
+/** A bucket to be added. */
 export type NewBucket = {
     name: string;
-    /** @enum {string} */
     provider: "s3" | "gcs" | "azure" | "folder";
-    /** @description Its name; of Azure the container; or the absolute path of a folder. */
+    /** Its name; of Azure the container; or the absolute path of a folder. */
     bucket: string;
     /**
-     * @description Files of a team are below `prefix/{team id}/`.
+     * Files of a team are below `prefix/{team id}/`.
      * @default
      */
     prefix: string;
     /**
-     * @description The URL of the service, if it is not that of the provider.
+     * The URL of the service, if it is not that of the provider.
      * @default
      */
     endpoint: string;
     /** @default  */
     region: string;
     /**
-     * @description Of S3: the key that encrypts new objects.
+     * Of S3: the key that encrypts new objects.
      * @default
      */
     kms_key: string;
     /**
-     * @description Of Azure: the storage account.
+     * Of Azure: the storage account.
      * @default
      */
     account: string;
     /**
-     * @description Of Azure, with `client_id` and `client_secret`.
+     * Of Azure, with `client_id` and `client_secret`.
      * @default
      */
     tenant: string;
     /** @default  */
     client_id: string;
     /**
-     * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
+     * Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
      * @default true
      */
     direct: boolean;
-    /** @description Credentials; null: those of the server's environment, or its role. */
+    /** Credentials; null: those of the server's environment, or its role. */
     secret?: BucketSecret | null;
 };
-/** @description A cost centre to be created. */
+/** A cost centre to be created. */
 export type NewCostCentre = {
     code: string;
     name: string;
@@ -1834,58 +1759,55 @@ export type NewCostCentre = {
     /** @default  */
     purchase_order: string;
 };
-/** @description An address to add. */
+/** An address to add. */
 export type NewEmail = {
     address: string;
 };
-/** @description A service whose tokens are to be accepted. */
+/** A service whose tokens are to be accepted. */
 export type NewIssuer = {
     name: string;
     url: string;
     audience: string;
-    /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
+    /** A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
     keys?: string | null;
 };
-/** @description A key of a user, to be created. */
+/** A key of a user, to be created. */
 export type NewKey = {
     name: string;
-    /**
-     * @default write
-     * @enum {string}
-     */
+    /** @default write */
     scope: "ingest" | "read" | "write" | "full";
-    /** @description Names of the only teams that the key works in; none: all. */
+    /** Names of the only teams that the key works in; none: all. */
     teams?: string[] | null;
     expires_ms?: number | null;
 };
-/** @description A guest link to be made. */
+/** A guest link to be made. */
 export type NewLink = {
-    /** @description ms UTC; null: until it is revoked. */
+    /** ms UTC; null: until it is revoked. */
     expires_ms?: number | null;
 };
-/** @description A user or service account of the team. `role` null: the role in the team. */
+/** A user or service account of the team. `role` null: the role in the team. */
 export type NewMember = {
     name: string;
     /** @default false */
     service_account: boolean;
     role?: ("viewer" | "member" | "admin") | null;
 };
-/** @description A passkey that a browser has made. */
+/** A passkey that a browser has made. */
 export type NewPasskey = {
-    /** @description Of the device, for its owner. */
+    /** Of the device, for its owner. */
     name: string;
-    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
     passkey: {
         [key: string]: Json;
     };
 };
-/** @description A new password, with the secret of the link. */
+/** A new password, with the secret of the link. */
 export type NewPassword = {
     token: string;
     password: string;
 };
 /**
- * @description `visibility` null: the default of the team; in a user's own space only for that user.
+ * `visibility` null: the default of the team; in a user's own space only for that user.
  *
  *     `owner` null: the requester; another one for those who manage the members of projects.
  */
@@ -1896,9 +1818,8 @@ export type NewProject = {
     visibility?: Visibility | null;
     owner?: string | null;
 };
-/** @description A price to be set. */
+/** A price to be set. */
 export type NewRate = {
-    /** @enum {string} */
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
     /** @default * */
     device_glob: string;
@@ -1909,304 +1830,289 @@ export type NewRate = {
     /** @default  */
     note: string;
 };
-/** @description A registry to be created. */
+/** A registry to be created. */
 export type NewRegistry = {
     name: string;
     /** @default  */
     description: string;
-    /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
+    /** Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
     visibility?: ("team" | "organisation" | "restricted") | null;
     /**
-     * @description The types of artifacts that can be linked; none: all.
+     * The types of artifacts that can be linked; none: all.
      * @default []
      */
     types: string[];
 };
-/** @description A version of an artifact that is to be linked. */
+/** A version of an artifact that is to be linked. */
 export type NewRegistryLink = {
-    /** @description `team/project/name`, or `project/name` in the team of the registry. */
+    /** `team/project/name`, or `project/name` in the team of the registry. */
     artifact: string;
     /**
-     * @description `v3` or an alias.
+     * `v3` or an alias.
      * @default latest
      */
     version: string;
     /** @default [] */
     aliases: string[];
 };
-/** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
+/** A report to be created: of blocks, of Markdown, or as another report or a template. */
 export type NewReport = {
-    /** @description Left out: that of `from`. */
+    /** Left out: that of `from`. */
     title?: string | null;
     /** @default  */
     description: string;
     /** @default [] */
     blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** @description Instead of blocks: each of its elements becomes one. */
+    /** Instead of blocks: each of its elements becomes one. */
     markdown?: string | null;
-    /** @description Instead of blocks: those of this report that you may read, or of a template. */
+    /** Instead of blocks: those of this report that you may read, or of a template. */
     from?: number | ("comparison" | "progress" | "incident") | null;
     /**
-     * @description Show it to readers of the project at once.
+     * Show it to readers of the project at once.
      * @default false
      */
     publish: boolean;
 };
-/** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
+/** A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
 export type NewReportComment = {
-    /** @description Markdown. */
+    /** Markdown. */
     text: string;
     block?: string | null;
     panel?: string | null;
     x?: number | null;
-    /** @description A comment of the thread; the reply is about the same. */
+    /** A comment of the thread; the reply is about the same. */
     reply_to?: number | null;
 };
-/** @description A link to a report to be made: anyone who has it may read the report. */
+/** A link to a report to be made: anyone who has it may read the report. */
 export type NewReportLink = {
-    /** @description ms UTC; null: until it is revoked. */
+    /** ms UTC; null: until it is revoked. */
     expires_ms?: number | null;
-    /**
-     * @default view
-     * @constant
-     */
+    /** @default view */
     role: "view";
     /**
-     * @description To share a report with a person, use `shares`.
+     * To share a report with a person, use `shares`.
      * @default true
-     * @constant
      */
     public: true;
 };
-/** @description A comment on a request. */
+/** A comment on a request. */
 export type NewRequestComment = {
-    /** @description Markdown. */
+    /** Markdown. */
     text: string;
 };
-/** @description A custom role to be created. */
+/** A custom role to be created. */
 export type NewRole = {
     name: string;
     /** @default  */
     description: string;
-    /** @enum {string} */
     base: "viewer" | "member";
-    /** @description Actions that the role adds to its base. */
+    /** Actions that the role adds to its base. */
     permissions: string[];
 };
-/** @description A rule. `enabled`: false to keep it switched off. */
+/** A rule. `enabled`: false to keep it switched off. */
 export type NewRule = {
-    /** @description As in a file of rules: name, severity, condition and so on. */
+    /** As in a file of rules: name, severity, condition and so on. */
     rule: {
         [key: string]: Json;
     };
     /** @default true */
     enabled: boolean;
 };
-/** @description A service account to be created. */
+/** A service account to be created. */
 export type NewServiceAccount = {
     name: string;
     /**
-     * @description `external`: it shows tokens of an issuer instead of keys. Only administrators of the organisation make these.
+     * `external`: it shows tokens of an issuer instead of keys. Only administrators of the organisation make these.
      * @default builtin
-     * @enum {string}
      */
     kind: "builtin" | "external";
-    /** @description Of an external account: the issuer's URL. */
+    /** Of an external account: the issuer's URL. */
     issuer?: string | null;
-    /** @description Of an external account: who it is at the issuer. */
+    /** Of an external account: who it is at the issuer. */
     subject?: string | null;
-    /** @description Of the organisation's accounts: where runs go. */
+    /** Of the organisation's accounts: where runs go. */
     default_team?: string | null;
     /** @default false */
     reads_only: boolean;
     /**
-     * @description Of its first key; null: it gets none.
+     * Of its first key; null: it gets none.
      * @default write
      */
     scope: ("ingest" | "read" | "write" | "full") | null;
 };
-/** @description A key of a service account, to be created. */
+/** A key of a service account, to be created. */
 export type NewServiceAccountKey = {
     name: string;
-    /**
-     * @default write
-     * @enum {string}
-     */
+    /** @default write */
     scope: "ingest" | "read" | "write" | "full";
     /**
-     * @description The only teams that the key works in; empty: all of the account.
+     * The only teams that the key works in; empty: all of the account.
      * @default []
      */
     teams: string[];
     expires_ms?: number | null;
 };
-/** @description A Slack channel to add. */
+/** A Slack channel to add. */
 export type NewSlackDestination = {
-    /** @description What the team calls it, such as `#training`. */
+    /** What the team calls it, such as `#training`. */
     channel: string;
-    /** @description `https://hooks.slack.com/services/…` */
+    /** `https://hooks.slack.com/services/…` */
     webhook_url: string;
 };
-/** @description A team to be created. */
+/** A team to be created. */
 export type NewTeam = {
-    /** @description Letters a to z, digits, - and _; it never changes. */
+    /** Letters a to z, digits, - and _; it never changes. */
     name: string;
     /** @default  */
     display_name: string;
-    /**
-     * @default work
-     * @enum {string}
-     */
+    /** @default work */
     type: "work" | "academic";
     /** @default  */
     company: string;
     /** @default team */
     default_visibility: Visibility;
-    /** @description The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
+    /** The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
     bucket?: string | null;
 };
-/** @description A view to be saved. */
+/** A view to be saved. */
 export type NewView = {
-    /** @enum {string} */
     kind: "runs" | "workspace";
     name: string;
     project: string;
     entity?: string | null;
-    /** @description What the page shows: a JSON object of at most 256 KiB. */
+    /** What the page shows: a JSON object of at most 256 KiB. */
     data: {
         [key: string]: Json;
     };
     /**
-     * @description For everyone who sees the project; otherwise your own.
+     * For everyone who sees the project; otherwise your own.
      * @default false
      */
     published: boolean;
 };
-/** @description A webhook to create. */
+/** A webhook to create. */
 export type NewWebhook = {
     name: string;
-    /** @description Public, with https. */
+    /** Public, with https. */
     url: string;
-    /** @description The secret that is sent as the access token. */
+    /** The secret that is sent as the access token. */
     access_secret?: string | null;
-    /** @description The secret that the signature is made with. */
+    /** The secret that the signature is made with. */
     signing_secret?: string | null;
-    /** @description A JSON object, with `${run_name}` and the like in its texts. */
+    /** A JSON object, with `${run_name}` and the like in its texts. */
     payload?: string | null;
     /** @default true */
     enabled: boolean;
 };
-/** @description Samples, rows and facts that are newer than a cursor. */
+/** Samples, rows and facts that are newer than a cursor. */
 export type News = {
     cursor: string;
     /**
-     * @description Rates included.
+     * Rates included.
      * @default []
      */
     samples: NewSample[];
     /**
-     * @description Calls of `log()`.
+     * Calls of `log()`.
      * @default []
      */
     calls: NewRow[];
     run: RunDetail | null;
     /**
-     * @description Too much is new: request the series again.
+     * Too much is new: request the series again.
      * @default false
      */
     reload: boolean;
 };
-/** @description The notifications of a team, or of one of its automations. */
+/** The notifications of a team, or of one of its automations. */
 export type NotificationsPage = {
     notifications: Notification[];
     total: number;
     next: string | null;
 };
-/** @description An invitation: of a link, or one from `GET /account/invitations`. */
+/** An invitation: of a link, or one from `GET /account/invitations`. */
 export type Offer = {
     token?: string | null;
     id?: number | null;
 };
-/** @description A page of users, and what the requester may do with them. */
+/** A page of users, and what the requester may do with them. */
 export type OrgMembersPage = {
     members: OrgMember[];
     total: number;
     next: string | null;
     may: string[];
 };
-/** @description A page of teams. */
+/** A page of teams. */
 export type OrgTeamsPage = {
     teams: OrgTeam[];
     total: number;
     next: string | null;
 };
-/** @description Who is invited, and their role in the organisation. */
+/** Who is invited, and their role in the organisation. */
 export type OrganisationPeople = {
     /** @default [] */
     people: string[];
     /**
-     * @description Make a link that the first user who opens it can accept.
+     * Make a link that the first user who opens it can accept.
      * @default false
      */
     link: boolean;
-    /** @description 1 to 30; by default as the organisation has set. */
+    /** 1 to 30; by default as the organisation has set. */
     expires_days?: number | null;
     /**
-     * @description Part of the mail.
+     * Part of the mail.
      * @default
      */
     message: string;
-    /**
-     * @default member
-     * @enum {string}
-     */
+    /** @default member */
     org_role: "member" | "admin";
 };
-/** @description A setting with what is allowed, and whether and why it cannot be changed. */
+/** A setting with what is allowed, and whether and why it cannot be changed. */
 export type OrganisationSetting = {
     value: Json;
     editable: boolean;
     enforced_by: string | null;
-    default: Json;
+    /** Default */
+    default: unknown;
     choices?: Json[] | null;
-    /** @description The lowest and the highest value. */
+    /** The lowest and the highest value. */
     limits?: Json[] | null;
 };
-/** @description Values of several runs on one axis. */
+/** Values of several runs on one axis. */
 export type Overlay = {
     x: string;
     runs: OverlayRun[];
-    /** @description Requested ids of runs that do not exist or may not be read. */
+    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
     keys: OverlayKey[];
-    /** @description Parts of these series that could not be read. */
+    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** @description The lines that have points at the same x. */
+/** The lines that have points at the same x. */
 export type OverlayGroup = {
     x: number[];
     lines: OverlayLine[];
 };
-/** @description The lines of one key. */
+/** The lines of one key. */
 export type OverlayKey = {
     key: string;
-    /** @description Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
+    /** Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
     width: number | null;
     groups: OverlayGroup[];
 };
-/** @description One metric of one run. */
+/** One metric of one run. */
 export type OverlayLine = {
     run: string;
     y: (number | null)[];
-    /** @description None if each point is one value, or they were not requested. */
+    /** None if each point is one value, or they were not requested. */
     min: (number | null)[] | null;
     max: (number | null)[] | null;
-    /** @description Values of each point; 0 in a gap. */
+    /** Values of each point; 0 in a gap. */
     n: number[] | null;
 };
-/** @description A sampled metric that at least one of the runs has. */
+/** A sampled metric that at least one of the runs has. */
 export type OverlayMetric = {
-    /** @description The template of the metric, as `keys` takes it; the key if it has no definition. */
+    /** The template of the metric, as `keys` takes it; the key if it has no definition. */
     key: string;
     unit: string;
     kind: ("gauge" | "counter" | "rate") | null;
@@ -2215,99 +2121,96 @@ export type OverlayMetric = {
     text: string;
     source: string;
 };
-/** @description Some runs, and which metrics they have. */
+/** Some runs, and which metrics they have. */
 export type OverlayPlan = {
     runs: OverlayRun[];
-    /** @description Requested ids of runs that do not exist or may not be read. */
+    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
-    /** @description The names under which numbers were logged, at most 10,000. */
+    /** The names under which numbers were logged, at most 10,000. */
     logged: string[];
-    /** @description Totals of which there are rates are left out. */
+    /** Totals of which there are rates are left out. */
     system: OverlayMetric[];
 };
-/** @description A run whose values are shown. */
+/** A run whose values are shown. */
 export type OverlayRun = {
     id: string;
     name: string;
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** @description When it ended; while it is running, when it was last heard of. */
+    /** When it ended; while it is running, when it was last heard of. */
     end_ms: number;
 };
-/** @description The user's own channel of Slack. */
+/** The user's own channel of Slack. */
 export type OwnSlack = {
-    /** @description `https://hooks.slack.com/services/…` */
+    /** `https://hooks.slack.com/services/…` */
     url: string;
 };
-/** @description A channel of Slack. */
+/** A channel of Slack. */
 export type OwnSlackChannel = {
-    /** @description What of its URL may be read. */
+    /** What of its URL may be read. */
     shown: string;
     created_ms: number;
-    /** @description Since when Slack does not accept it; None: it does. */
+    /** Since when Slack does not accept it; None: it does. */
     disabled_ms: number | null;
 };
-/** @description A team that a user is in. */
+/** A team that a user is in. */
 export type OwnTeam = {
     name: string;
     display_name: string;
     role: string;
     custom_role: string | null;
 };
-/** @description A key with its owner. Of a team's service account, the name begins with the team. */
+/** A key with its owner. Of a team's service account, the name begins with the team. */
 export type OwnedKey = {
-    /** @description The shown part of the key. */
+    /** The shown part of the key. */
     id: string;
     name: string;
-    /** @enum {string} */
     scope: "ingest" | "read" | "write" | "full";
-    /** @description Those that it works in; empty: all. */
+    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
     last_used_ms: number | null;
     revoked_ms: number | null;
     owner: string;
-    /** @enum {string} */
     owner_kind: "user" | "service_account";
 };
-/** @description A page of keys. */
+/** A page of keys. */
 export type OwnedKeysPage = {
     api_keys: OwnedKey[];
     total: number;
     next: string | null;
 };
-/** @description The newest output of a run. */
+/** The newest output of a run. */
 export type PanelConsole = {
     run: string;
-    /** @description There was more. */
+    /** There was more. */
     cut: boolean;
     pieces: PrintedPiece[];
 };
-/** @description What a panel shows. */
+/** What a panel shows. */
 export type PanelData = {
     panel: string;
     kind: string;
-    /** @description Of when the values are. */
+    /** Of when the values are. */
     as_of_ms: number;
-    /** @description They are stored, and stay as they are. */
+    /** They are stored, and stay as they are. */
     frozen: boolean;
     runs: PanelRun[];
-    /** @description How many chosen runs were deleted. */
+    /** How many chosen runs were deleted. */
     missing: number;
-    /** @description What to show instead of values, or besides them. */
+    /** What to show instead of values, or besides them. */
     problem: string | null;
-    /** @description Parts that could not be read. */
+    /** Parts that could not be read. */
     problems: string[];
-    /** @description What x counts, as `x` of `/overlay/logged`; None: no lines. */
+    /** What x counts, as `x` of `/overlay/logged`; None: no lines. */
     x: string | null;
     names: PanelNames;
-    /** @description By source and name: `logged:loss`. */
+    /** By source and name: `logged:loss`. */
     lines: {
         [key: string]: PanelLineGroup[];
     };
-    /** @description By run, of panels that show each device: instead of `lines`. */
+    /** By run, of panels that show each device: instead of `lines`. */
     devices: {
         [key: string]: PanelDeviceLines;
     };
@@ -2317,20 +2220,20 @@ export type PanelData = {
     importance: Importances | null;
     console: PanelConsole[] | null;
 };
-/** @description What each device and rank of a run sampled and logged. */
+/** What each device and rank of a run sampled and logged. */
 export type PanelDeviceLines = {
     sampled: Metrics | null;
     logged: Logged | null;
 };
-/** @description In which facts runs differ, and numbers of theirs. */
+/** In which facts runs differ, and numbers of theirs. */
 export type PanelDifferences = {
-    /** @description In the order of the values. */
+    /** In the order of the values. */
     runs: string[];
     facts: FactRow[];
     left_out: number;
     statistics: StatisticRow[];
 };
-/** @description What the rules say about a run. */
+/** What the rules say about a run. */
 export type PanelFindings = {
     verdict: Verdict;
     findings: Finding[];
@@ -2338,14 +2241,14 @@ export type PanelFindings = {
     undecided: Undecided[];
     run: string;
 };
-/** @description Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
+/** Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
 export type PanelLineGroup = {
     x: number[];
-    /** @description Of the buckets; None: these are single values. */
+    /** Of the buckets; None: these are single values. */
     width: number | null;
     lines: OverlayLine[];
 };
-/** @description A logged image, table or other medium of a run. */
+/** A logged image, table or other medium of a run. */
 export type PanelMedia = {
     key: string;
     kind: string;
@@ -2353,177 +2256,174 @@ export type PanelMedia = {
     time_ms: number;
     rank: number | null;
     host: string;
-    /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+    /** Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
     items: {
         [key: string]: Json;
     }[];
     run: string;
 };
-/** @description The metrics that a panel reads, of those that its runs have. */
+/** The metrics that a panel reads, of those that its runs have. */
 export type PanelNames = {
     logged: string[];
     system: OverlayMetric[];
 };
-/** @description A metric that a panel reads, or all whose names match a regular expression. */
+/** A metric that a panel reads, or all whose names match a regular expression. */
 export type PanelQuery = {
-    /** @enum {string} */
     source: "logged" | "system";
     name?: string | null;
     pattern?: string | null;
 };
-/** @description A run that a panel shows, or a group of runs that it shows as one. */
+/** A run that a panel shows, or a group of runs that it shows as one. */
 export type PanelRun = {
     id: string;
     name: string;
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** @description When it ended; while it is running, when it was last heard of. */
+    /** When it ended; while it is running, when it was last heard of. */
     end_ms: number;
-    /** @description None: a group. */
+    /** None: a group. */
     entity: string | null;
     project: string | null;
     run_set: string;
-    /** @description What the runs of a group have in common; None: a run. */
+    /** What the runs of a group have in common; None: a run. */
     group: string | null;
-    /** @description How many runs a group has; None: a run. */
+    /** How many runs a group has; None: a run. */
     members: number | null;
-    /** @description The place in the palette that the author chose. */
+    /** The place in the palette that the author chose. */
     color: number | null;
 };
-/** @description The part of the x-axis that a panel shows. */
+/** The part of the x-axis that a panel shows. */
 export type PanelZoom = {
     min: number;
     max: number;
 };
-/** @description A new name for a passkey. */
+/** A new name for a passkey. */
 export type PasskeyChanges = {
-    /** @description Of the device, for its owner. */
+    /** Of the device, for its owner. */
     name: string;
 };
-/** @description The response of a passkey, without a name. */
+/** The response of a passkey, without a name. */
 export type PasskeyLogin = {
-    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
     passkey: {
         [key: string]: Json;
     };
     /**
-     * @description Where the page goes then; a path of this server.
+     * Where the page goes then; a path of this server.
      * @default /
      */
     next: string;
 };
-/** @description Options with which a browser makes or asks for a passkey. */
+/** Options with which a browser makes or asks for a passkey. */
 export type PasskeyOptions = {
     options: {
         [key: string]: Json;
     };
 };
-/** @description Whether a passkey is asked for after the password. */
+/** Whether a passkey is asked for after the password. */
 export type PasskeysAsked = {
     enabled: boolean;
 };
-/** @description A page of passkeys. */
+/** A page of passkeys. */
 export type PasskeysPage = {
     passkeys: Passkey[];
     total: number;
     next: string | null;
 };
-/** @description The present password and a new one. */
+/** The present password and a new one. */
 export type PasswordChange = {
-    /** @description Not needed if none is set. */
+    /** Not needed if none is set. */
     old?: string | null;
     new: string;
 };
-/** @description How statements can be paid. */
+/** How statements can be paid. */
 export type PaymentMethod = {
-    /** @description The service by which statements can be paid; None: none. */
+    /** The service by which statements can be paid; None: none. */
     provider: string | null;
 };
-/** @description Changes; a field that is left out stays as it is. */
+/** Changes; a field that is left out stays as it is. */
 export type PersonalChange = {
     events?: EventChoices | null;
     quiet?: Quiet | null;
     digest?: ("off" | "hourly" | "daily") | null;
-    /** @description When the daily digest is sent: `08:00`. */
+    /** When the daily digest is sent: `08:00`. */
     daily_at?: string | null;
     projects?: {
         [key: string]: string;
     }[] | null;
     exceptions?: AlertExceptionChange[] | null;
 };
-/** @description A plan, with its limits. */
+/** A plan, with its limits. */
 export type Plan = {
     name: string;
     description: string;
     limits: PlanLimit[];
 };
-/** @description Who is to have a plan, and from which day on; `entity` null: the organisation as a whole. */
+/** Who is to have a plan, and from which day on; `entity` null: the organisation as a whole. */
 export type PlanAssignment = {
     plan: string;
     entity?: string | null;
     /** Format: date */
     valid_from: string;
 };
-/** @description A plan to be stored. */
+/** A plan to be stored. */
 export type PlanForm = {
     /** @default  */
     description: string;
     limits?: LimitForm[];
 };
-/** @description The series of one key. */
+/** The series of one key. */
 export type PlannedKey = {
     key: string;
-    /** @description MLflow's name; None if it has none. */
+    /** MLflow's name; None if it has none. */
     mlflow: string | null;
-    /** @description The hosts and roles that have it: indexes of `places`. */
+    /** The hosts and roles that have it: indexes of `places`. */
     places: number[];
-    /** @description Where all values so far are 0. Not looked up for gauges, of which it is empty. */
+    /** Where all values so far are 0. Not looked up for gauges, of which it is empty. */
     zero: number[];
 };
-/** @description A metric definition and its series. */
+/** A metric definition and its series. */
 export type PlannedMetric = {
-    /** @description The key template of the metric; the key itself if no metric matches. */
+    /** The key template of the metric; the key itself if no metric matches. */
     template: string;
     unit: string;
-    /** @description None for a key without a metric definition. */
+    /** None for a key without a metric definition. */
     kind: ("gauge" | "counter" | "rate") | null;
-    /** @description CPU, Memory, …; `Other` for a key without a metric definition. */
+    /** CPU, Memory, …; `Other` for a key without a metric definition. */
     subject: string;
-    /** @description Title of its chart; the series of a chart have the same unit. */
+    /** Title of its chart; the series of a chart have the same unit. */
     chart: string;
     text: string;
     source: string;
     mlflow: MlflowUnit | null;
     series: PlannedKey[];
 };
-/** @description A host, and the role of the writers there. */
+/** A host, and the role of the writers there. */
 export type PlannedPlace = {
     host: string;
     role: string;
 };
-/** @description A page of plans by name, and who has which. */
+/** A page of plans by name, and who has which. */
 export type PlansPage = {
     plans: Plan[];
     total: number;
     next: string | null;
     assigned: AssignedPlan[];
 };
-/** @description Over how many past days an automation is tried. */
+/** Over how many past days an automation is tried. */
 export type Preview = {
     /** @default 30 */
     days: number;
 };
-/** @description A piece of the output. */
+/** A piece of the output. */
 export type PrintedPiece = {
     time_ms: number;
-    /** @enum {string} */
     stream: "stdout" | "stderr";
     text: string;
     host: string;
     rank: number | null;
 };
-/** @description Switches; what is left out does not change. */
+/** Switches; what is left out does not change. */
 export type PrivacyChanges = {
     hidden?: boolean | null;
     members_invite?: boolean | null;
@@ -2532,7 +2432,7 @@ export type PrivacyChanges = {
     code_saving?: boolean | null;
     recommend_by_domain?: boolean | null;
 };
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type ProfileChanges = {
     display_name?: string | null;
     institution?: string | null;
@@ -2540,7 +2440,7 @@ export type ProfileChanges = {
     location?: string | null;
     links?: ProfileLink[] | null;
     intro?: string | null;
-    /** @description Ids of reports in the order in which the page shows them. */
+    /** Ids of reports in the order in which the page shows them. */
     pinned_reports?: number[] | null;
     hide_teams?: boolean | null;
     default_entity?: string | null;
@@ -2550,24 +2450,23 @@ export type ProfileChanges = {
     locale?: string | null;
     theme?: ("" | "system" | "light" | "dark") | null;
     landing_page?: string | null;
-    /** @description Mail that is not sent: before something ends, and about teams. */
+    /** Mail that is not sent: before something ends, and about teams. */
     mail_switched_off?: ("reminders" | "teams")[] | null;
-    /** @description Where such mail goes: a verified address; empty: the primary one. */
+    /** Where such mail goes: a verified address; empty: the primary one. */
     mail_address?: string | null;
 };
-/** @description A link on the page of a user. */
+/** A link on the page of a user. */
 export type ProfileLink = {
     /** @default  */
     label: string;
     url: string;
 };
-/** @description The mode of one project. */
+/** The mode of one project. */
 export type ProjectAlerts = {
     project: string;
-    /** @enum {string} */
     mode: "off" | "all";
 };
-/** @description The bytes that a project stores, by kind and together. */
+/** The bytes that a project stores, by kind and together. */
 export type ProjectBytes = {
     project: string;
     runs: number;
@@ -2577,11 +2476,11 @@ export type ProjectBytes = {
     files: number;
     artifacts: number;
     reports: number;
-    /** @description Of runs and reports in the trash, which the others include. */
+    /** Of runs and reports in the trash, which the others include. */
     trash: number;
     bytes: number;
 };
-/** @description A page of projects. */
+/** A page of projects. */
 export type ProjectBytesPage = {
     projects: MeasuredProject[];
     total: number;
@@ -2589,55 +2488,54 @@ export type ProjectBytesPage = {
     trash: TrashSummary;
     expiring: ExpirySummary;
 };
-/** @description Changes of a project. */
+/** Changes of a project. */
 export type ProjectChanges = {
     name: string;
 };
-/** @description Defaults of clients in a team or space. */
+/** Defaults of clients in a team or space. */
 export type ProjectDefaults = {
     code_saving: boolean;
-    /** @description Of new projects. */
+    /** Of new projects. */
     visibility: Visibility | null;
 };
-/** @description A completed change of a project. */
+/** A completed change of a project. */
 export type ProjectDone = {
     project: string;
-    /** @enum {string} */
     done: "rename" | "delete";
-    /** @description Number of runs moved to the trash. */
+    /** Number of runs moved to the trash. */
     runs: number | null;
 };
-/** @description A page of members, by name. */
+/** A page of members, by name. */
 export type ProjectMembersPage = {
     members: ProjectMember[];
     total: number;
     next: string | null;
 };
-/** @description The project to which a run moves. */
+/** The project to which a run moves. */
 export type ProjectOfRun = {
-    /** @description A team or user. */
+    /** A team or user. */
     entity: string;
-    /** @description One of its projects. */
+    /** One of its projects. */
     project: string;
 };
-/** @description Where the browser goes to sign in at a provider. */
+/** Where the browser goes to sign in at a provider. */
 export type ProviderAddress = {
     url: string;
 };
-/** @description Where the page goes after a sign-in, and an invitation that it accepts. */
+/** Where the page goes after a sign-in, and an invitation that it accepts. */
 export type ProviderStart = {
     /** @default / */
     next: string;
     invitation?: string | null;
 };
-/** @description All providers, in place of those before. */
+/** All providers, in place of those before. */
 export type Providers = {
-    /** @description Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, group_map, admin_group. */
+    /** Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, group_map, admin_group. */
     providers: {
         [key: string]: Json;
     }[];
 };
-/** @description A page of providers without their secrets, and whether and why they cannot be changed. */
+/** A page of providers without their secrets, and whether and why they cannot be changed. */
 export type ProvidersPage = {
     providers: {
         [key: string]: Json;
@@ -2647,19 +2545,19 @@ export type ProvidersPage = {
     editable: boolean;
     enforced_by: string | null;
 };
-/** @description Provisioning of users and teams by an identity provider. */
+/** Provisioning of users and teams by an identity provider. */
 export type Provisioning = {
     enabled: boolean;
     created_ms: number | null;
     last_used_ms: number | null;
-    /** @description Where the provider sends its requests on this server. */
+    /** Where the provider sends its requests on this server. */
     path: string;
 };
-/** @description The revision that readers see from now on. */
+/** The revision that readers see from now on. */
 export type PublishedRevision = {
     revision: number;
 };
-/** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
+/** Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
 export type Quiet = {
     on: boolean;
     /** @default 22:00 */
@@ -2669,199 +2567,190 @@ export type Quiet = {
     /** @default true */
     errors_pass: boolean;
 };
-/** @description The last day of a price. */
+/** The last day of a price. */
 export type RateEnd = {
     /** Format: date */
     valid_to: string;
 };
-/** @description A page of prices, the newest first. */
+/** A page of prices, the newest first. */
 export type RatesPage = {
     rates: Rate[];
     total: number;
     next: string | null;
 };
-/** @description Where the audit log is to be sent. */
+/** Where the audit log is to be sent. */
 export type Receiver = {
-    /** @description https://… */
+    /** https://… */
     url: string;
 };
-/** @description A receiver's response to a test. */
+/** A receiver's response to a test. */
 export type ReceiverResponse = {
     status: number | null;
     answer: string | null;
-    /** @description Why there was no response, or why it failed. */
+    /** Why there was no response, or why it failed. */
     error: string | null;
     took_ms: number;
 };
-/** @description The channels and webhooks of the organisation. */
+/** The channels and webhooks of the organisation. */
 export type Receivers = {
     slack: NamedReceiver[];
     webhook: NamedReceiver[];
     apprise: NamedReceiver[];
 };
-/** @description New recovery codes, which are shown once. */
+/** New recovery codes, which are shown once. */
 export type RecoveryCodes = {
     recovery_codes: string[];
 };
-/** @description A page of registries, by name. */
+/** A page of registries, by name. */
 export type RegistriesPage = {
     registries: Registry[];
     total: number;
     next: string | null;
-    /** @description What the requester may do with a new registry of the team. */
+    /** What the requester may do with a new registry of the team. */
     may: string[];
 };
-/** @description A page of the administrators of a registry, by name. */
+/** A page of the administrators of a registry, by name. */
 export type RegistryAdminsPage = {
     admins: RegistryAdmin[];
     total: number;
     next: string | null;
 };
-/** @description Fields that are left out do not change. All but the description are for administrators. */
+/** Fields that are left out do not change. All but the description are for administrators. */
 export type RegistryChanges = {
     name?: string | null;
     types?: string[] | null;
     description?: string | null;
     visibility?: ("team" | "organisation" | "restricted") | null;
 };
-/** @description A collection with its description as HTML. */
+/** A collection with its description as HTML. */
 export type RegistryCollectionDetail = {
     name: string;
     type: string;
-    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** @description The number of its newest version. */
+    /** The number of its newest version. */
     newest: number | null;
-    /** @description Alias → number of a version. */
+    /** Alias → number of a version. */
     aliases: {
         [key: string]: number;
     };
-    /** @description Who made it. */
+    /** Who made it. */
     owner: string | null;
-    /** @description Of all its versions. */
+    /** Of all its versions. */
     downloads: number;
     description_html: string;
     protected_aliases: string[];
 };
-/** @description A page of the collections of a registry. */
+/** A page of the collections of a registry. */
 export type RegistryCollectionsPage = {
     collections: RegistryCollection[];
     total: number;
     next: string | null;
 };
-/** @description A registry with its rules. */
+/** A registry with its rules. */
 export type RegistryDetail = {
     name: string;
-    /** @description The team or user that keeps it, or `organisation`. */
+    /** The team or user that keeps it, or `organisation`. */
     entity: string | null;
     description: string;
-    /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
+    /** Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
     visibility: string;
     created_ms: number;
     changed_ms: number;
     collections: number;
     versions: number;
     protected_aliases: string[];
-    /** @description The types of artifacts that can be linked; none: all. */
+    /** The types of artifacts that can be linked; none: all. */
     types: string[];
-    /** @description User names. */
+    /** User names. */
     admins: string[];
     open_requests: number;
     may: string[];
 };
-/** @description The role of a member. */
+/** The role of a member. */
 export type RegistryMemberRole = {
-    /**
-     * @description `viewer`: reads it; `member`: also links and sets aliases.
-     * @enum {string}
-     */
+    /** `viewer`: reads it; `member`: also links and sets aliases. */
     role: "viewer" | "member";
 };
-/** @description A page of the members of a registry, by name. */
+/** A page of the members of a registry, by name. */
 export type RegistryMembersPage = {
     members: RegistryMember[];
     total: number;
     next: string | null;
 };
-/** @description The role of a team. */
+/** The role of a team. */
 export type RegistryTeamRole = {
-    /**
-     * @description Of all its members; those who may only look in the team read the registry.
-     * @enum {string}
-     */
+    /** Of all its members; those who may only look in the team read the registry. */
     role: "viewer" | "member" | "admin";
 };
-/** @description A page of the teams with a role in a registry, by name. */
+/** A page of the teams with a role in a registry, by name. */
 export type RegistryTeamsPage = {
     teams: RegistryMember[];
     total: number;
     next: string | null;
 };
-/** @description A name that may be given again. */
+/** A name that may be given again. */
 export type ReleasedName = {
     name: string;
     released: boolean;
 };
-/** @description A block before and after an edit. None: it was not there. */
+/** A block before and after an edit. None: it was not there. */
 export type ReportBlockChange = {
     id: string;
     before: (ReportText | ReportImage | ReportPanels) | null;
     after: (ReportText | ReportImage | ReportPanels) | null;
 };
-/** @description Changes of a report. What is left out does not change. */
+/** Changes of a report. What is left out does not change. */
 export type ReportChanges = {
-    /** @description That the changes were made to. */
+    /** That the changes were made to. */
     revision: number;
     title?: string | null;
     description?: string | null;
-    /** @description All blocks of the report. */
+    /** All blocks of the report. */
     blocks?: (ReportText | ReportImage | ReportPanels)[] | null;
 };
-/** @description A page of comments, the oldest first. */
+/** A page of comments, the oldest first. */
 export type ReportCommentsPage = {
     comments: ReportComment[];
     total: number;
     next: string | null;
 };
-/** @description What you changed in one revision of a report, without what you have taken back since. */
+/** What you changed in one revision of a report, without what you have taken back since. */
 export type ReportEdit = {
     revision: number;
     created_ms: number;
     title: ReportTextChange | null;
     description: ReportTextChange | null;
     blocks: ReportBlockChange[];
-    /** @description None: no block was added, removed or moved. */
+    /** None: no block was added, removed or moved. */
     order: ReportOrderChange | null;
 };
-/** @description Who else is editing a report, and how far it is. */
+/** Who else is editing a report, and how far it is. */
 export type ReportEditing = {
-    /** @description Of the working copy. */
+    /** Of the working copy. */
     revision: number;
-    /** @description The first 20, by name, without you. */
+    /** The first 20, by name, without you. */
     editors: ReportEditor[];
 };
-/** @description A page of your edits, the newest first. */
+/** A page of your edits, the newest first. */
 export type ReportEditsPage = {
     edits: ReportEdit[];
     total: number;
     next: string | null;
 };
-/** @description An image that was uploaded to the report. */
+/** An image that was uploaded to the report. */
 export type ReportImage = {
     id: string;
-    /**
-     * @description discriminator enum property added by openapi-typescript
-     * @enum {string}
-     */
+    /** discriminator enum property added by openapi-typescript */
     kind: "image";
-    /** @description As the upload answered it. */
+    /** As the upload answered it. */
     file: string;
     /** @default  */
     alt: string;
@@ -2870,15 +2759,14 @@ export type ReportImage = {
     /** @default 100 */
     width_percent: number;
 };
-/** @description The ids of all blocks before and after an edit. */
+/** The ids of all blocks before and after an edit. */
 export type ReportOrderChange = {
     before: string[];
     after: string[];
 };
-/** @description A live panel. It reads its queries of its run sets, and nothing else. */
+/** A live panel. It reads its queries of its run sets, and nothing else. */
 export type ReportPanel = {
     id: string;
-    /** @enum {string} */
     kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
     /** @default  */
     title: string;
@@ -2888,10 +2776,8 @@ export type ReportPanel = {
     rows: number;
     run_sets: string[];
     /**
-     * @description As the panels of a workspace have them.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * As the panels of a workspace have them.
+     * @default {}
      */
     settings: {
         [key: string]: Json;
@@ -2899,23 +2785,20 @@ export type ReportPanel = {
     /** @default [] */
     queries: PanelQuery[];
     zoom?: PanelZoom | null;
-    /** @description The panel shows the values of this time; null: today's. */
+    /** The panel shows the values of this time; null: today's. */
     frozen_ms?: number | null;
 };
-/** @description A grid of panels over run sets. */
+/** A grid of panels over run sets. */
 export type ReportPanels = {
     id: string;
-    /**
-     * @description discriminator enum property added by openapi-typescript
-     * @enum {string}
-     */
+    /** discriminator enum property added by openapi-typescript */
     kind: "panels";
     /** @default [] */
     run_sets: ReportRunSet[];
     /** @default [] */
     panels: ReportPanel[];
 };
-/** @description What the requester may do with a report. */
+/** What the requester may do with a report. */
 export type ReportRights = {
     update: boolean;
     delete: boolean;
@@ -2924,7 +2807,7 @@ export type ReportRights = {
     comment: boolean;
     follow: boolean;
 };
-/** @description The runs that panels show: those that a filter selects, or chosen ones. */
+/** The runs that panels show: those that a filter selects, or chosen ones. */
 export type ReportRunSet = {
     id: string;
     /** @default  */
@@ -2932,7 +2815,7 @@ export type ReportRunSet = {
     entity: string;
     project: string;
     /**
-     * @description As in the search field of the table of runs.
+     * As in the search field of the table of runs.
      * @default
      */
     filter: string;
@@ -2942,97 +2825,88 @@ export type ReportRunSet = {
     sort: string;
     /** @default 10 */
     limit: number;
-    /** @description These runs, not the filter's. */
+    /** These runs, not the filter's. */
     runs?: string[] | null;
     /** @default [] */
     hidden: string[];
     /**
-     * @description Places in the palette, by run.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * Places in the palette, by run.
+     * @default {}
      */
     colors: {
         [key: string]: number;
     };
 };
-/** @description A page of people, by name. */
+/** A page of people, by name. */
 export type ReportSharesPage = {
     shares: ReportShare[];
     total: number;
     next: string | null;
 };
-/** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
+/** Markdown: one paragraph, heading, list, quote, table, or block of code. */
 export type ReportText = {
     id: string;
-    /**
-     * @description discriminator enum property added by openapi-typescript
-     * @enum {string}
-     */
+    /** discriminator enum property added by openapi-typescript */
     kind: "text";
     text: string;
 };
-/** @description A text before and after an edit. */
+/** A text before and after an edit. */
 export type ReportTextChange = {
     before: string;
     after: string;
 };
-/** @description A page of versions, the newest first: of each author the last of ten minutes. */
+/** A page of versions, the newest first: of each author the last of ten minutes. */
 export type ReportVersionsPage = {
     versions: ReportVersion[];
     total: number;
     next: string | null;
 };
-/** @description A page of reports, the one that changed last first. */
+/** A page of reports, the one that changed last first. */
 export type ReportsPage = {
     reports: ListedReport[];
     total: number;
     next: string | null;
 };
-/** @description What a decision says. */
+/** What a decision says. */
 export type RequestDecision = {
     /**
-     * @description Why. Markdown.
+     * Why. Markdown.
      * @default
      */
     text: string;
 };
-/** @description A link for a new password. `url`: to pass on, where the server sends no mail. */
+/** A link for a new password. `url`: to pass on, where the server sends no mail. */
 export type ResetLink = {
     sent: boolean;
     url?: string | null;
 };
-/** @description Whose password is to be replaced. */
+/** Whose password is to be replaced. */
 export type ResetRequest = {
     email: string;
 };
-/** @description A link is sent, if the address belongs to anyone. */
+/** A link is sent, if the address belongs to anyone. */
 export type ResetRequested = {
-    /** @constant */
     done: "reset";
 };
-/** @description Whose password was replaced. */
+/** Whose password was replaced. */
 export type ResetUser = {
     name: string;
 };
-/** @description How many keys were revoked. */
+/** How many keys were revoked. */
 export type RevokedKeys = {
     revoked: number;
 };
-/**
- * @description A role in a team or project, in ascending order of rights.
- * @enum {string}
- */
+/** A role in a team or project, in ascending order of rights. */
 export type Role = "viewer" | "member" | "admin";
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type RoleChanges = {
     name?: string | null;
     description?: string | null;
-    /** @description It cannot be changed: 422. */
+    /** It cannot be changed: 422. */
     base?: Json;
     permissions?: string[] | null;
 };
-/** @description A page of roles, the actions that one may add, and what the requester may do with roles. */
+/** A page of roles, the actions that one may add, and what the requester may do with roles. */
 export type RolesPage = {
     roles: CustomRole[];
     total: number;
@@ -3040,84 +2914,84 @@ export type RolesPage = {
     permissions: string[];
     may: string[];
 };
-/** @description How a key is replaced. */
+/** How a key is replaced. */
 export type Rotation = {
     /**
-     * @description How long the old key still works.
+     * How long the old key still works.
      * @default 24
      */
     overlap_h: number;
 };
-/** @description Changes; a field that is left out stays as it is. */
+/** Changes; a field that is left out stays as it is. */
 export type RuleChanges = {
     rule?: {
         [key: string]: Json;
     } | null;
     enabled?: boolean | null;
-    /** @description null: not muted. */
+    /** null: not muted. */
     muted_until_ms?: number | null;
 };
-/** @description By severity, whom rules notify that name nobody. */
+/** By severity, whom rules notify that name nobody. */
 export type RuleRoutes = {
     info: string[];
     warning: string[];
     error: string[];
 };
-/** @description Whom a rule can notify. */
+/** Whom a rule can notify. */
 export type RuleTarget = {
-    /** @description `author`, `members`, or a channel such as `slack:3`. */
+    /** `author`, `members`, or a channel such as `slack:3`. */
     target: string;
     name: string;
 };
-/** @description The result of a test of a rule. */
+/** The result of a test of a rule. */
 export type RuleTest = {
-    /** @description Whom a test was sent to. */
+    /** Whom a test was sent to. */
     target: string;
 };
-/** @description The new rules of a project; fields that are left out get the default rules. */
+/** The new rules of a project; fields that are left out get the default rules. */
 export type RulesChange = {
-    /** @description Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
+    /** Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
     rules: {
         [key: string]: string[];
     };
 };
-/** @description The rules of a team or user, and those that are ready to be used. */
+/** The rules of a team or user, and those that are ready to be used. */
 export type RulesPage = {
     rules: ListedRule[];
     total: number;
     next: string | null;
-    /** @description Rules that are ready to be used. */
+    /** Rules that are ready to be used. */
     ready: {
         [key: string]: Json;
     }[];
     may: string[];
 };
-/** @description The bytes that a run stores, by kind and together. */
+/** The bytes that a run stores, by kind and together. */
 export type RunBytes = {
     run: string;
     name: string;
     started_ms: number;
     last_ms: number;
-    /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
     in_trash: boolean;
-    /** @description When it leaves the trash for good. */
+    /** When it leaves the trash for good. */
     purged_ms: number | null;
     samples: number;
     console: number;
     media: number;
     files: number;
     bytes: number;
-    /** @description `run:delete` if the requester may delete it. */
+    /** `run:delete` if the requester may delete it. */
     may: string[];
 };
-/** @description A page of runs of a project. */
+/** A page of runs of a project. */
 export type RunBytesPage = {
     runs: RunBytes[];
     total: number;
     next: string | null;
 };
-/** @description Changes of a run by a user. */
+/** Changes of a run by a user. */
 export type RunChanges = {
     name?: string | null;
     notes?: string | null;
@@ -3125,12 +2999,12 @@ export type RunChanges = {
     group?: string | null;
     job_type?: string | null;
     project?: string | null;
-    /** @description For everyone who sees the run. */
+    /** For everyone who sees the run. */
     starred?: boolean | null;
-    /** @description On a server with accounts: a member of the run's team. */
+    /** On a server with accounts: a member of the run's team. */
     author?: string | null;
 };
-/** @description Everything known about a run except its series. */
+/** Everything known about a run except its series. */
 export type RunDetail = {
     id: string;
     project: string;
@@ -3138,42 +3012,41 @@ export type RunDetail = {
     group: string | null;
     job_type: string | null;
     tags: string[];
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** @description None if a signal ended it or its end was not recorded. */
+    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** @description Whether the kernel killed it because memory was exhausted. */
+    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** @description ms UTC, as all times. */
+    /** ms UTC, as all times. */
     started_ms: number;
-    /** @description None while the run is running. */
+    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** @description By host: the newest values of the keys requested with `last`. */
+    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** @description When a user requested its end; None if not requested. */
+    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** @description The team or user that has the project; None without accounts. */
+    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** @description None without accounts, and if nobody is known. */
+    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** @description None if a user's own key sent the run. */
+    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** @description When it was moved to the trash; None if it is not there. */
+    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
     notes: string;
     command: string[];
@@ -3183,13 +3056,13 @@ export type RunDetail = {
     settings: {
         [key: string]: Json;
     };
-    /** @description By host: facts about its environment. */
+    /** By host: facts about its environment. */
     machines: {
         [key: string]: {
             [key: string]: Json;
         };
     };
-    /** @description By host and source: `on`, `absent` or `failing`, with the reason. */
+    /** By host and source: `on`, `absent` or `failing`, with the reason. */
     sources: {
         [key: string]: {
             [key: string]: Json;
@@ -3197,119 +3070,119 @@ export type RunDetail = {
     };
     ranks: Rank[];
     events: Event[];
-    /** @description Records that could not be written, for example because a disk was full. */
+    /** Records that could not be written, for example because a disk was full. */
     lost_records: number;
-    /** @description Parts of the run's files that could not be read. */
+    /** Parts of the run's files that could not be read. */
     problems: string[];
-    /** @description By name or pattern. What a name leaves out, the longest matching pattern says. */
+    /** By name or pattern. What a name leaves out, the longest matching pattern says. */
     defined_metrics: {
         [key: string]: DefinedMetric;
     };
 };
-/** @description A run whose fields are listed. */
+/** A run whose fields are listed. */
 export type RunWithFields = {
     id: string;
     name: string;
     entity: string | null;
     project: string;
 };
-/** @description A page of saved files. */
+/** A page of saved files. */
 export type SavedFilesPage = {
     files: SavedFile[];
     total: number;
     next: string | null;
 };
-/** @description A code, or the response of a passkey. */
+/** A code, or the response of a passkey. */
 export type SecondFactor = {
-    /** @description Of the second factor, or a recovery code. */
+    /** Of the second factor, or a recovery code. */
     code?: string | null;
-    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
     passkey?: {
         [key: string]: Json;
     } | null;
 };
-/** @description The secret for an authenticator app, while the second factor is being set up. */
+/** The secret for an authenticator app, while the second factor is being set up. */
 export type SecondFactorSetup = {
     secret: string;
     uri: string;
 };
-/** @description The second factors of an account. */
+/** The second factors of an account. */
 export type SecondFactorState = {
-    /** @description A code of an authenticator app is asked for. */
+    /** A code of an authenticator app is asked for. */
     enabled: boolean;
-    /** @description A passkey is asked for after the password. */
+    /** A passkey is asked for after the password. */
     passkeys: boolean;
     recovery_codes_left: number;
 };
-/** @description The value of a secret. */
+/** The value of a secret. */
 export type SecretValue = {
     value: string;
 };
-/** @description Everything up to a time was seen. */
+/** Everything up to a time was seen. */
 export type SeenUpTo = {
     time_ms: number;
 };
-/** @description A series of a run with its metric definition. */
+/** A series of a run with its metric definition. */
 export type SeriesInfo = {
     key: string;
-    /** @description The key template of the metric; the key itself if no metric matches. */
+    /** The key template of the metric; the key itself if no metric matches. */
     template: string;
     host: string;
     role: string;
     unit: string;
-    /** @description None for a key without a metric definition. */
+    /** None for a key without a metric definition. */
     kind: ("gauge" | "counter" | "rate") | null;
-    /** @description CPU, Memory, …; `Other` for a key without a metric definition. */
+    /** CPU, Memory, …; `Other` for a key without a metric definition. */
     subject: string;
-    /** @description Title of its chart; the series of a chart have the same unit. */
+    /** Title of its chart; the series of a chart have the same unit. */
     chart: string;
     text: string;
     source: string;
-    /** @description Number of values, without gaps. */
+    /** Number of values, without gaps. */
     n: number;
-    /** @description Time of the first value; 0 if there are only gaps. */
+    /** Time of the first value; 0 if there are only gaps. */
     first_ms: number;
     last_ms: number;
-    /** @description Of all values. None if there are only gaps, and for the rate of a very long series. */
+    /** Of all values. None if there are only gaps, and for the rate of a very long series. */
     min: number | null;
     max: number | null;
-    /** @description The newest value. */
+    /** The newest value. */
     last: number | null;
-    /** @description None if MLflow has no name for it. */
+    /** None if MLflow has no name for it. */
     mlflow: MlflowName | null;
 };
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type ServiceAccountChanges = {
     name?: string | null;
     default_team?: string | null;
     reads_only?: boolean | null;
     disabled?: boolean | null;
 };
-/** @description How a key is replaced. */
+/** How a key is replaced. */
 export type ServiceAccountKeyRotation = {
     /**
-     * @description Hours until the old key ends.
+     * Hours until the old key ends.
      * @default 24
      */
     overlap_h: number;
 };
-/** @description A page of service accounts. */
+/** A page of service accounts. */
 export type ServiceAccountsPage = {
     service_accounts: ServiceAccount[];
     total: number;
     next: string | null;
 };
-/** @description Who is signed in. `account`: null for a visitor. */
+/** Who is signed in. `account`: null for a visitor. */
 export type SessionAccount = {
     account: IdentifiedUser | IdentifiedServiceAccount | IdentifiedOperator | null;
 };
-/** @description A page of sessions. */
+/** A page of sessions. */
 export type SessionsPage = {
     sessions: Session[];
     total: number;
     next: string | null;
 };
-/** @description The sender and payer on statements. */
+/** The sender and payer on statements. */
 export type Settlement = {
     /** @default  */
     heading: string;
@@ -3324,25 +3197,25 @@ export type Settlement = {
     /** @default  */
     purchase_order: string;
 };
-/** @description The sender and payer to name on statements. */
+/** The sender and payer to name on statements. */
 export type SettlementForm = {
     /**
-     * @description "": that it is not a tax invoice.
+     * "": that it is not a tax invoice.
      * @default
      */
     heading: string;
     /**
-     * @description Who sends statements, below the name.
+     * Who sends statements, below the name.
      * @default
      */
     issuer: string;
     /**
-     * @description Of who pays, without a cost centre.
+     * Of who pays, without a cost centre.
      * @default
      */
     address: string;
     /**
-     * @description For questions about statements.
+     * For questions about statements.
      * @default
      */
     contact: string;
@@ -3351,7 +3224,7 @@ export type SettlementForm = {
     /** @default  */
     purchase_order: string;
 };
-/** @description The first administrator. */
+/** The first administrator. */
 export type Setup = {
     token: string;
     name: string;
@@ -3362,48 +3235,46 @@ export type Setup = {
     /** @default  */
     organisation: string;
     /**
-     * @description Owns the projects that the server has already.
+     * Owns the projects that the server has already.
      * @default main
      */
     team: string;
 };
-/** @description What a person may do with a report. */
+/** What a person may do with a report. */
 export type ShareRoleBody = {
-    /** @enum {string} */
     role: "view" | "edit";
 };
-/** @description The project, run or report that a guest link leads to. */
+/** The project, run or report that a guest link leads to. */
 export type SharedPlace = {
     entity: string;
     project: string;
-    /** @description None: all of the project, or a report. */
+    /** None: all of the project, or a report. */
     run: string | null;
-    /** @description None: not a report. */
+    /** None: not a report. */
     report: SharedReport | null;
-    /** @description None: until the link is revoked. */
+    /** None: until the link is revoked. */
     expires_ms: number | null;
 };
-/** @description A report that a guest link leads to. */
+/** A report that a guest link leads to. */
 export type SharedReport = {
     id: number;
     slug: string;
 };
-/** @description A link with its secret, which is shown once. */
+/** A link with its secret, which is shown once. */
 export type ShownGuestLink = {
     id: number;
     created_ms: number;
-    /** @description None: until it is revoked. */
+    /** None: until it is revoked. */
     expires_ms: number | null;
     url: string;
 };
-/** @description A key with its secret, which is shown once. */
+/** A key with its secret, which is shown once. */
 export type ShownKey = {
-    /** @description The shown part of the key. */
+    /** The shown part of the key. */
     id: string;
     name: string;
-    /** @enum {string} */
     scope: "ingest" | "read" | "write" | "full";
-    /** @description Those that it works in; empty: all. */
+    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
@@ -3411,53 +3282,52 @@ export type ShownKey = {
     revoked_ms: number | null;
     key: string;
 };
-/** @description A link on the page of a user or team. */
+/** A link on the page of a user or team. */
 export type ShownLink = {
     label: string;
     url: string;
 };
-/** @description A member on the page of a team. */
+/** A member on the page of a team. */
 export type ShownMember = {
     name: string;
     display_name: string;
-    /** @description The name of the custom role, where they have one. */
+    /** The name of the custom role, where they have one. */
     role: string;
     picture: string | null;
 };
-/** @description A secret, which is shown once. */
+/** A secret, which is shown once. */
 export type ShownSecret = {
     secret: string;
 };
-/** @description How to sign in here. */
+/** How to sign in here. */
 export type SignInMethods = {
     password: boolean;
-    /** @description Where passkeys work; null: nowhere. */
+    /** Where passkeys work; null: nowhere. */
     passkey_origin: string | null;
     providers: NamedProvider[];
-    /** @enum {string} */
     signup: "closed" | "invite" | "domain" | "open";
     support_contact: string;
-    /** @description Whether this server sends mail. */
+    /** Whether this server sends mail. */
     mail: boolean;
-    /** @description There is no administrator yet. */
+    /** There is no administrator yet. */
     setup: boolean;
-    /** @description Its name; empty: it has none. */
+    /** Its name; empty: it has none. */
     organisation: string;
-    /** @description The digest of its picture. */
+    /** The digest of its picture. */
     picture: string | null;
 };
-/** @description The secret of a login to link, and what proves whose the account is. */
+/** The secret of a login to link, and what proves whose the account is. */
 export type SignOnConfirmation = {
     secret: string;
     password: string;
-    /** @description Of the second factor, or a recovery code. */
+    /** Of the second factor, or a recovery code. */
     code?: string | null;
-    /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
+    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
     passkey?: {
         [key: string]: Json;
     } | null;
 };
-/** @description A new user. */
+/** A new user. */
 export type SignUp = {
     email: string;
     name: string;
@@ -3466,45 +3336,42 @@ export type SignUp = {
     display_name: string;
     invitation?: string | null;
 };
-/** @description The account was created, or its owner has got a mail. */
+/** The account was created, or its owner has got a mail. */
 export type SignedUp = {
-    /** @constant */
     done: "signup";
 };
-/** @description The id and secret of an app of Slack. */
+/** The id and secret of an app of Slack. */
 export type SlackCredentials = {
-    /** @description Such as 123456.789012. */
+    /** Such as 123456.789012. */
     client_id: string;
-    /** @description Left out: the present one stays, for the same client id. */
+    /** Left out: the present one stays, for the same client id. */
     client_secret?: string | null;
 };
-/** @description Changes; a field that is left out stays as it is. */
+/** Changes; a field that is left out stays as it is. */
 export type SlackDestinationChanges = {
     channel?: string | null;
     webhook_url?: string | null;
 };
-/** @description The Slack destinations of a team. */
+/** The Slack destinations of a team. */
 export type SlackDestinationsPage = {
     slack_destinations: SlackDestination[];
     total: number;
     next: string | null;
-    /** @description The operator registered an app of Slack, by which a browser can add one. */
+    /** The operator registered an app of Slack, by which a browser can add one. */
     app: boolean;
 };
-/** @description Where the browser goes to choose a channel. */
+/** Where the browser goes to choose a channel. */
 export type SlackInstallUrl = {
     url: string;
 };
-/** @description A statement or draft, with a page of its lines. */
+/** A statement or draft, with a page of its lines. */
 export type StatementWithLines = {
     id: number;
-    /** @description None: a draft. */
+    /** None: a draft. */
     number: string | null;
     period: string;
-    /** @enum {string} */
     scope_kind: "entity" | "cost_centre";
     scope: string;
-    /** @enum {string} */
     state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
     computed_ms: number;
     issued_ms: number | null;
@@ -3512,23 +3379,23 @@ export type StatementWithLines = {
     currency: string;
     total: number;
     reason: string;
-    /** @description The number of the statement that this one cancels or corrects. */
+    /** The number of the statement that this one cancels or corrects. */
     replaces: string | null;
     lines: StatementLine[];
     total_lines: number;
     next: string | null;
 };
-/** @description A page of statements and drafts, the newest first. */
+/** A page of statements and drafts, the newest first. */
 export type StatementsPage = {
     statements: Statement[];
     total: number;
     next: string | null;
 };
-/** @description The storage of a team or user. */
+/** The storage of a team or user. */
 export type StorageUse = {
     storage: StoredBytes;
 };
-/** @description The bytes that a team or user stores: in all, by kind, and by project. */
+/** The bytes that a team or user stores: in all, by kind, and by project. */
 export type StoredBytes = {
     bytes: number;
     limit_bytes: number | null;
@@ -3536,117 +3403,115 @@ export type StoredBytes = {
     trash_bytes: number;
     by_project: ProjectBytes[];
 };
-/** @description The digest of a picture, by which it is shown. */
+/** The digest of a picture, by which it is shown. */
 export type StoredPicture = {
     picture: string;
 };
-/** @description A page of subjects. */
+/** A page of subjects. */
 export type SubjectsPage = {
     subjects: Subject[];
     total: number;
     next: string | null;
 };
-/** @description An agent that begins to work on a sweep. */
+/** An agent that begins to work on a sweep. */
 export type SweepAgentSent = {
-    /** @description Where it runs. */
+    /** Where it runs. */
     host: string;
 };
-/** @description The configuration of a sweep to be created. */
+/** The configuration of a sweep to be created. */
 export type SweepConfigurationSent = {
-    /** @description As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters. */
+    /** As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters. */
     configuration: {
         [key: string]: Json;
     };
-    /** @description What to call it. */
+    /** What to call it. */
     name?: string | null;
-    /** @description Ids of runs of the project that join the sweep, which learns from them. */
+    /** Ids of runs of the project that join the sweep, which learns from them. */
     prior_runs?: string[];
 };
-/** @description A page of runs of a sweep. */
+/** A page of runs of a sweep. */
 export type SweepRunsPage = {
     runs: SweepRun[];
     total: number;
     next: string | null;
 };
-/** @description A page of sweeps, the newest first. */
+/** A page of sweeps, the newest first. */
 export type SweepsPage = {
     sweeps: Sweep[];
     total: number;
     next: string | null;
 };
-/** @description Whether a user wants a feature. */
+/** Whether a user wants a feature. */
 export type Switch = {
     on: boolean;
 };
-/** @description A user's choice for a feature. */
+/** A user's choice for a feature. */
 export type SwitchedFeature = {
     name: string;
     on: boolean;
 };
-/** @description Who was asked for a team. */
+/** Who was asked for a team. */
 export type TeamAsked = {
-    /** @description The users who were asked. */
+    /** The users who were asked. */
     administrators: string[];
 };
-/** @description Changes; a field that is left out stays as it is. */
+/** Changes; a field that is left out stays as it is. */
 export type TeamChange = {
     events?: EventChoices | null;
-    /** @description Id of the team's Slack destination that gets the alerts; null: none. */
+    /** Id of the team's Slack destination that gets the alerts; null: none. */
     slack_destination?: number | null;
-    /** @description By severity, whom rules notify that name nobody: `author`, `members`, or a channel such as `slack:3`. */
+    /** By severity, whom rules notify that name nobody: `author`, `members`, or a channel such as `slack:3`. */
     routes?: {
         [key: string]: string[];
     } | null;
 };
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type TeamChanges = {
-    /** @description It cannot be changed: 422. */
+    /** It cannot be changed: 422. */
     name?: Json;
     display_name?: string | null;
     description?: string | null;
     type?: ("work" | "academic") | null;
     company?: string | null;
     default_visibility?: Visibility | null;
-    /** @description Mail domains whose users may join. */
+    /** Mail domains whose users may join. */
     join_domains?: string[] | null;
-    /** @description `auto`: they join at once, as members. `ask`: an administrator approves. */
+    /** `auto`: they join at once, as members. `ask`: an administrator approves. */
     join_by_domain?: ("ask" | "auto") | null;
 };
-/** @description The confirmation that a team is to be deleted. */
+/** The confirmation that a team is to be deleted. */
 export type TeamConfirmation = {
-    /** @description The name of the team. */
+    /** The name of the team. */
     confirm: string;
 };
-/** @description A link on the page of a team. */
+/** A link on the page of a team. */
 export type TeamLink = {
     /** @default  */
     label: string;
     url: string;
 };
-/** @description Either a built-in role or a custom one, and when the membership ends. */
+/** Either a built-in role or a custom one, and when the membership ends. */
 export type TeamMemberChanges = {
     role?: Role | null;
     custom_role?: string | null;
-    /** @description ms UTC; null: never. */
+    /** ms UTC; null: never. */
     expires_ms?: number | null;
 };
-/** @description A team's page, with the projects that the requester may read. */
+/** A team's page, with the projects that the requester may read. */
 export type TeamPage = {
-    /** @constant */
     kind: "team";
     name: string;
     display_name: string;
-    /** @description The digest of the picture. */
+    /** The digest of the picture. */
     picture: string | null;
     description: string;
-    /** @enum {string} */
     type: "work" | "academic";
     company: string;
     created_ms: number;
-    /** @description Since when it is in the trash. */
+    /** Since when it is in the trash. */
     deleted_ms: number | null;
     may: string[];
-    /** @description Markdown. */
+    /** Markdown. */
     intro: string;
     intro_html: string;
     links: ShownLink[];
@@ -3655,40 +3520,40 @@ export type TeamPage = {
     projects: {
         [key: string]: Json;
     }[];
-    /** @description How the requester may join it; null for members. */
+    /** How the requester may join it; null for members. */
     join: WayToJoin | null;
-    /** @description For those who may read them. */
+    /** For those who may read them. */
     members?: ShownMember[] | null;
 };
-/** @description Who is invited, and their role in the team. */
+/** Who is invited, and their role in the team. */
 export type TeamPeople = {
     /** @default [] */
     people: string[];
     /**
-     * @description Make a link that the first user who opens it can accept.
+     * Make a link that the first user who opens it can accept.
      * @default false
      */
     link: boolean;
-    /** @description 1 to 30; by default as the organisation has set. */
+    /** 1 to 30; by default as the organisation has set. */
     expires_days?: number | null;
     /**
-     * @description Part of the mail.
+     * Part of the mail.
      * @default
      */
     message: string;
     role?: Role | null;
     custom_role?: string | null;
 };
-/** @description Fields that are left out do not change. */
+/** Fields that are left out do not change. */
 export type TeamProfileChanges = {
-    /** @description Markdown. */
+    /** Markdown. */
     intro?: string | null;
     links?: TeamLink[] | null;
     pinned_projects?: string[] | null;
-    /** @description Ids of reports in the order in which the page shows them. */
+    /** Ids of reports in the order in which the page shows them. */
     pinned_reports?: number[] | null;
 };
-/** @description A page of the projects of a team. */
+/** A page of the projects of a team. */
 export type TeamProjectsPage = {
     projects: {
         [key: string]: Json;
@@ -3696,111 +3561,107 @@ export type TeamProjectsPage = {
     total: number;
     next: string | null;
 };
-/** @description A request for a new team. */
+/** A request for a new team. */
 export type TeamRequest = {
     /**
-     * @description How the team could be called.
+     * How the team could be called.
      * @default
      */
     name: string;
     /**
-     * @description For the administrators.
+     * For the administrators.
      * @default
      */
     message: string;
 };
-/** @description The secrets of a team. */
+/** The secrets of a team. */
 export type TeamSecretsPage = {
     secrets: TeamSecret[];
     total: number;
     next: string | null;
 };
-/** @description A setting with whether and why it cannot be changed. */
+/** A setting with whether and why it cannot be changed. */
 export type TeamSetting = {
     value: Json;
     editable: boolean;
     enforced_by: string | null;
 };
-/** @description Where the files of a team are kept. */
+/** Where the files of a team are kept. */
 export type TeamStorage = {
-    /** @description Null: in the store of the server. */
+    /** Null: in the store of the server. */
     bucket: BucketPlace | null;
     objects: number;
     bytes: number;
 };
-/** @description What of an artifact is changed. */
+/** What of an artifact is changed. */
 export type TimeToLiveForm = {
-    /** @description Seconds from the logging of a version to its deletion; null: versions are kept. */
+    /** Seconds from the logging of a version to its deletion; null: versions are kept. */
     ttl_s: number | null;
 };
-/** @description The secret of an invitation's link. */
+/** The secret of an invitation's link. */
 export type Token = {
-    /** @description The part of the link after #. */
+    /** The part of the link after #. */
     token: string;
 };
-/** @description The secret of a link. */
+/** The secret of a link. */
 export type TokenBody = {
     token: string;
 };
-/** @description Who gets a project. */
+/** Who gets a project. */
 export type Transfer = {
-    /** @description A team or user. */
+    /** A team or user. */
     entity: string;
 };
-/** @description What the trash holds. */
+/** What the trash holds. */
 export type TrashSummary = {
     runs: number;
-    /** @description How much is free once it is empty: of runs and reports. */
+    /** How much is free once it is empty: of runs and reports. */
     bytes: number;
-    /** @description When the first of the runs leaves it for good. */
+    /** When the first of the runs leaves it for good. */
     first_ms: number | null;
-    /** @description When the last of them does. */
+    /** When the last of them does. */
     last_ms: number | null;
 };
-/** @description A project that went to the trash with its runs. */
+/** A project that went to the trash with its runs. */
 export type TrashedProject = {
     project: string;
     entity: string;
     runs: number;
-    /** @description Until when it can be restored. */
+    /** Until when it can be restored. */
     purged_ms: number;
 };
-/** @description By which channel. */
+/** By which channel. */
 export type TrialMessage = {
-    /**
-     * @default email
-     * @enum {string}
-     */
+    /** @default email */
     channel: "email" | "slack";
 };
-/** @description The result of sending a message, with the response of the channel's server. */
+/** The result of sending a message, with the response of the channel's server. */
 export type TrialResult = {
     sent: boolean;
     status: number | null;
     answer: string | null;
     error: string | null;
 };
-/** @description An image of a report. */
+/** An image of a report. */
 export type UploadedFile = {
-    /** @description For the `file` of a block. */
+    /** For the `file` of a block. */
     file: string;
     width: number;
     height: number;
 };
-/** @description When mails are sent, and to whom. */
+/** When mails are sent, and to whom. */
 export type UsageAlertSettings = {
     percent: number[];
     amounts: number[];
-    /** @enum {string} */
     recipients: "admins" | "billing";
     categories: AlertCategories;
 };
-/** @description Hours, energy, storage, ingestion, and what they cost. None: not known. */
+/** Hours, energy, storage, ingestion, and what they cost. None: not known. */
 export type UsageFigures = {
     runs: number;
     tracked_hours: number;
     host_hours: number;
-    /** @description CPU time of the processes of runs. */
+    /** CPU time of the processes of runs. */
     cpu_hours: number | null;
     device_hours: number;
     device_unknown_use_hours: number;
@@ -3809,7 +3670,7 @@ export type UsageFigures = {
     device_hung_hours: number;
     device_failed_hours: number;
     device_wasted_hours: number;
-    /** @description Lost by what was found to be wrong with runs. */
+    /** Lost by what was found to be wrong with runs. */
     device_lost_hours: number;
     energy_kwh: number | null;
     energy_measured_share: number | null;
@@ -3820,35 +3681,34 @@ export type UsageFigures = {
     ingest_gb: number;
     points: number;
     requests: number;
-    /** @description None: nothing that was used has a price. */
+    /** None: nothing that was used has a price. */
     cost: number | null;
     wasted: number | null;
     wasted_failed: number | null;
     wasted_hung: number | null;
-    /** @description What the lost device-hours cost. */
+    /** What the lost device-hours cost. */
     lost: number | null;
 };
-/** @description Usage by some dimensions, and in all. */
+/** Usage by some dimensions, and in all. */
 export type UsageReport = {
     from: string;
     to: string;
     time_zone: string;
     currency: string;
-    /** @description A name for each dimension of `by`, and the figures. */
+    /** A name for each dimension of `by`, and the figures. */
     rows: {
         [key: string]: Json;
     }[];
     sums: UsageFigures;
-    /** @description What the month will have cost; None: not known. */
+    /** What the month will have cost; None: not known. */
     forecast: number | null;
 };
-/** @description The code that a device shows. */
+/** The code that a device shows. */
 export type UserCode = {
     code: string;
 };
-/** @description A user's page, with the projects and teams that the requester may see. */
+/** A user's page, with the projects and teams that the requester may see. */
 export type UserPage = {
-    /** @constant */
     kind: "user";
     name: string;
     display_name: string;
@@ -3856,10 +3716,10 @@ export type UserPage = {
     bio: string;
     location: string;
     links: ShownLink[];
-    /** @description Markdown. */
+    /** Markdown. */
     intro: string;
     intro_html: string;
-    /** @description The digest of the picture. */
+    /** The digest of the picture. */
     picture: string | null;
     state: string;
     created_ms: number;
@@ -3870,16 +3730,16 @@ export type UserPage = {
     pinned_reports: ListedReport[];
     may: string[];
 };
-/** @description Users whose name begins so. */
+/** Users whose name begins so. */
 export type UsersPage = {
     users: Named[];
     total: number;
     next: string | null;
 };
-/** @description What a list of runs shows until the user chooses. */
+/** What a list of runs shows until the user chooses. */
 export type UsualColumns = {
     goal: GoalMetric | null;
-    /** @description Fields of the configuration in which the newest runs differ. */
+    /** Fields of the configuration in which the newest runs differ. */
     config: string[];
 };
 export type ValidationError = {
@@ -3889,33 +3749,32 @@ export type ValidationError = {
     input?: Json;
     ctx?: Record<string, never>;
 };
-/** @description A mail that confirms an address was sent. */
+/** A mail that confirms an address was sent. */
 export type VerificationSent = {
-    /** @constant */
     done: "verification";
 };
-/** @description An address that was confirmed. */
+/** An address that was confirmed. */
 export type VerifiedEmail = {
     email: string;
 };
-/** @description Where a version is: in the artifact under which it was logged, or to which it was linked. */
+/** Where a version is: in the artifact under which it was logged, or to which it was linked. */
 export type VersionName = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     version: number;
     aliases: string[];
 };
-/** @description A run that used a version. */
+/** A run that used a version. */
 export type VersionUser = {
     run: string;
     run_entity: string | null;
     run_project: string | null;
 };
-/** @description Changes of a view; what is left out does not change. */
+/** Changes of a view; what is left out does not change. */
 export type ViewChanges = {
-    /** @description Of the view that you saw. */
+    /** Of the view that you saw. */
     revision: number;
     name?: string | null;
     data?: {
@@ -3923,29 +3782,23 @@ export type ViewChanges = {
     } | null;
     published?: boolean | null;
 };
-/**
- * @description The visibility of a project, from the narrowest to the widest.
- * @enum {string}
- */
+/** The visibility of a project, from the narrowest to the widest. */
 export type Visibility = "private" | "restricted" | "team" | "organisation" | "public" | "open";
-/** @description A device that shows a code. */
+/** A device that shows a code. */
 export type WaitingDevice = {
     name: string;
     ip: string;
     created_ms: number;
     expires_ms: number;
 };
-/** @description How a user may join a team whose page they see. */
+/** How a user may join a team whose page they see. */
 export type WayToJoin = {
-    /**
-     * @description `auto`: at once. `requested`: they asked.
-     * @enum {string}
-     */
+    /** `auto`: at once. `requested`: they asked. */
     how: "ask" | "auto" | "requested";
-    /** @description The id of the request. */
+    /** The id of the request. */
     request: number | null;
 };
-/** @description Changes; a field that is left out stays as it is, and null removes a secret or the payload. */
+/** Changes; a field that is left out stays as it is, and null removes a secret or the payload. */
 export type WebhookChanges = {
     /** @default  */
     name: string;
@@ -3957,87 +3810,76 @@ export type WebhookChanges = {
     /** @default true */
     enabled: boolean;
 };
-/** @description A test request to a webhook. */
+/** A test request to a webhook. */
 export type WebhookTest = {
-    /** @description Sent instead of the webhook's own payload. */
+    /** Sent instead of the webhook's own payload. */
     payload?: string | null;
 };
-/** @description The receiver took the request. */
+/** The receiver took the request. */
 export type WebhookTested = {
-    /** @constant */
     done: "sent";
 };
-/** @description The webhooks of a team. */
+/** The webhooks of a team. */
 export type WebhooksPage = {
     webhooks: Webhook[];
     total: number;
     next: string | null;
 };
-/** @description A user's account. */
+/** A user's account. */
 export type Account = {
-    /** @constant */
     kind: "user";
     name: string;
     display_name: string;
-    /** @description The digest of the picture. */
+    /** The digest of the picture. */
     picture: string | null;
-    /** @enum {string} */
     state: "active" | "unverified" | "suspended" | "deleted";
-    /** @description The primary address. */
+    /** The primary address. */
     email: string | null;
-    /** @enum {string} */
     org_role: "member" | "admin";
-    /** @enum {string} */
     access: "full" | "viewer" | "none";
-    /** @enum {string} */
     billing_role: "none" | "viewer" | "admin";
     teams: OwnTeam[];
-    /** @description Where runs go that name no entity; empty: nowhere. */
+    /** Where runs go that name no entity; empty: nowhere. */
     default_entity: string;
     time_zone: string;
     locale: string;
-    /** @enum {string} */
     theme: "" | "system" | "light" | "dark";
-    /** @description The path that the user sees first. */
+    /** The path that the user sees first. */
     landing_page: string;
     second_factor: boolean;
-    /** @description Whether there is one. */
+    /** Whether there is one. */
     password: boolean;
-    /** @description An administrator has set the password: nothing else may be done before it is changed. */
+    /** An administrator has set the password: nothing else may be done before it is changed. */
     must_change_password: boolean;
-    /** @description When it will be deleted, if that was requested. */
+    /** When it will be deleted, if that was requested. */
     delete_after_ms: number | null;
-    /** @description Actions in the organisation, such as `team:create`. */
+    /** Actions in the organisation, such as `team:create`. */
     may: string[];
-    /** @enum {string} */
     api_key_creation: "members" | "admins";
-    /** @description Whether users have projects in a space of their own. */
+    /** Whether users have projects in a space of their own. */
     personal_entities: boolean;
 };
-/** @description The next commands to an agent. */
+/** The next commands to an agent. */
 export type AgentCommands = {
     commands: AgentCommand[];
 };
 /**
- * @description The mode of one team, project or run.
+ * The mode of one team, project or run.
  *
  *     `name` is `team`, `entity/project` or `entity/project/run`.
  */
 export type AlertException = {
-    /** @enum {string} */
     scope: "team" | "project" | "run";
     name: string;
-    /** @enum {string} */
     mode: "off" | "all";
 };
-/** @description A request that a version gets a protected alias. */
+/** A request that a version gets a protected alias. */
 export type AliasRequest = {
     id: number;
     collection: string;
-    /** @description Of the version. */
+    /** Of the version. */
     number: number;
     alias: string;
-    /** @enum {string} */
     state: "open" | "approved" | "declined" | "withdrawn";
     author: string;
     created_ms: number;
@@ -4045,49 +3887,49 @@ export type AliasRequest = {
     closed_ms: number | null;
     comments: number;
 };
-/** @description A service that a team reaches by Apprise. */
+/** A service that a team reaches by Apprise. */
 export type AppriseDestination = {
     id: number;
     name: string;
-    /** @description The service of its URL. */
+    /** The service of its URL. */
     shown: string;
     created_ms: number;
 };
-/** @description A version of an artifact. */
+/** A version of an artifact. */
 export type Artifact = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     type: string;
-    /** @description Its number, from 0. */
+    /** Its number, from 0. */
     version: number;
     aliases: string[];
-    /** @description Of its files, as wandb's clients compute it. */
+    /** Of its files, as wandb's clients compute it. */
     digest: string;
     description: string;
     metadata: {
         [key: string]: Json;
     };
     bytes: number;
-    /** @description How many files and references it has. */
+    /** How many files and references it has. */
     files: number;
     created_ms: number;
-    /** @description The run that logged it, if the requester may read it. */
+    /** The run that logged it, if the requester may read it. */
     run: string | null;
-    /** @description The runs that used it, as far as the requester may read them. */
+    /** The runs that used it, as far as the requester may read them. */
     used_by: string[];
-    /** @description When it is deleted, ms UTC; null: it is kept. */
+    /** When it is deleted, ms UTC; null: it is kept. */
     expires_ms: number | null;
 };
-/** @description The plan of a team, a user or the organisation, from a day on. */
+/** The plan of a team, a user or the organisation, from a day on. */
 export type AssignedPlan = {
-    /** @description None: the organisation. */
+    /** None: the organisation. */
     entity: string | null;
     plan: string;
     valid_from: string;
 };
-/** @description An event, without internal ids. `before` and `after`: what was changed, by name. */
+/** An event, without internal ids. `before` and `after`: what was changed, by name. */
 export type AuditEvent = {
     id: number;
     time_ms: number;
@@ -4111,37 +3953,33 @@ export type AuditEvent = {
         [key: string]: Json;
     } | null;
 };
-/** @description Where the audit log is sent; without a URL, nowhere. */
+/** Where the audit log is sent; without a URL, nowhere. */
 export type AuditWebhook = {
     url: string | null;
     created_ms?: number | null;
     delivered_ms?: number | null;
-    /** @description How many events wait. */
+    /** How many events wait. */
     waiting?: number | null;
-    /** @description Why they could not be sent. */
+    /** Why they could not be sent. */
     problem?: string | null;
-    /** @description What signs the requests; shown once. */
+    /** What signs the requests; shown once. */
     secret?: string | null;
 };
-/** @description Which runs and artifacts an automation is about; what is empty excludes none. */
+/** Which runs and artifacts an automation is about; what is empty excludes none. */
 export type AutomationFilter = {
     projects: string[];
     run_name: string;
     author: string;
     tag: string;
 };
-/** @description An automation. Of a definition that is damaged in the database there is only `damaged`. */
+/** An automation. Of a definition that is damaged in the database there is only `damaged`. */
 export type Automation = {
     id: number;
     name: string;
-    /** @description The only registry of the organisation that it is about. */
+    /** The only registry of the organisation that it is about. */
     registry: string | null;
     enabled: boolean;
-    /**
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
-     */
+    /** @default {} */
     event: {
         [key: string]: Json;
     };
@@ -4163,41 +4001,39 @@ export type Automation = {
     /** @default  */
     description: string;
     damaged: string | null;
-    /** @description None: the user was deleted. */
+    /** None: the user was deleted. */
     created_by: string | null;
     created_ms: number;
     changed_ms: number;
-    /** @description Why the server switched it off. */
+    /** Why the server switched it off. */
     problem: string | null;
 };
-/** @description A feature under development. */
+/** A feature under development. */
 export type BetaFeature = {
     name: string;
-    /** @description What it does. */
+    /** What it does. */
     text: string;
-    /** @description The version that has it first. */
+    /** The version that has it first. */
     since: string;
-    /** @enum {string} */
     stage: "beta" | "retiring";
     on: boolean;
-    /** @description What the organisation decided for all. */
+    /** What the organisation decided for all. */
     forced: ("on" | "off") | null;
 };
-/** @description A bucket of the organisation. */
+/** A bucket of the organisation. */
 export type Bucket = {
-    /** @enum {string} */
     provider: "s3" | "gcs" | "azure" | "folder";
     bucket: string;
     prefix: string;
     endpoint: string;
     region: string;
     kms_key: string;
-    /** @description Whether clients read it at signed addresses, if it has such. */
+    /** Whether clients read it at signed addresses, if it has such. */
     direct: boolean;
-    /** @description Of the last check. */
+    /** Of the last check. */
     steps: BucketStep[];
     checked_ms: number | null;
-    /** @description Since when it cannot be used; null: it can. */
+    /** Since when it cannot be used; null: it can. */
     away_ms: number | null;
     away_reason: string | null;
     id: number;
@@ -4205,73 +4041,71 @@ export type Bucket = {
     account: string;
     tenant: string;
     client_id: string;
-    /** @enum {string} */
     credentials: "environment" | "secret";
     created_ms: number;
-    /** @description Teams that have it. */
+    /** Teams that have it. */
     teams: string[];
 };
-/** @description The result for one run. */
+/** The result for one run. */
 export type BulkResult = {
     id: string;
     entity: string | null;
     done: ("update" | "delete" | "restore" | "stop") | null;
-    /** @description Why it was not changed. */
+    /** Why it was not changed. */
     error: string | null;
 };
-/** @description The results of a change of many runs. */
+/** The results of a change of many runs. */
 export type BulkResults = {
-    /** @description In the order of the request. */
+    /** In the order of the request. */
     results: BulkResult[];
 };
-/** @description The versions of one artifact together. */
+/** The versions of one artifact together. */
 export type Collection = {
     name: string;
     type: string;
-    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
 };
-/** @description The numbers of a column in the runs of a group. */
+/** The numbers of a column in the runs of a group. */
 export type ColumnSummary = {
-    /** @description How many runs have a number. */
+    /** How many runs have a number. */
     n: number;
     min: number | null;
     mean: number | null;
     max: number | null;
     sum: number | null;
 };
-/** @description A line that matches, without control characters. */
+/** A line that matches, without control characters. */
 export type ConsoleMatch = {
     time_ms: number;
     host: string;
     rank: number | null;
-    /** @description Of the line in the output of its process, from 0. */
+    /** Of the line in the output of its process, from 0. */
     number: number;
-    /** @enum {string} */
     stream: "stdout" | "stderr";
     text: string;
-    /** @description The lines before it that the same process printed. */
+    /** The lines before it that the same process printed. */
     before: string[];
     after: string[];
 };
-/** @description Which cost centre pays for a team, a user or a project from a day on. */
+/** Which cost centre pays for a team, a user or a project from a day on. */
 export type CostCentreAssignment = {
-    /** @description None: it is gone. */
+    /** None: it is gone. */
     entity: string | null;
-    /** @description None: all projects that have no cost centre of their own. */
+    /** None: all projects that have no cost centre of their own. */
     project: string | null;
     valid_from: string;
-    /** @description None: none, so the team or user itself. */
+    /** None: none, so the team or user itself. */
     cost_centre: string | null;
 };
-/** @description Who pays. */
+/** Who pays. */
 export type CostCentre = {
     code: string;
     name: string;
@@ -4279,154 +4113,142 @@ export type CostCentre = {
     contact: string;
     purchase_order: string;
 };
-/** @description What a finding cost. */
+/** What a finding cost. */
 export type Cost = {
     device_hours: number;
     money: number | null;
 };
-/** @description A custom role. */
+/** A custom role. */
 export type CustomRole = {
     id: number;
     name: string;
     description: string;
-    /** @enum {string} */
     base: "viewer" | "member";
-    /** @description Actions that it adds to its base. */
+    /** Actions that it adds to its base. */
     permissions: string[];
-    /** @description How many memberships have it. */
+    /** How many memberships have it. */
     people: number;
-    /** @description In how many teams. */
+    /** In how many teams. */
     teams: number;
 };
-/** @description A dataset as a node: that of one name and digest in a project. */
+/** A dataset as a node: that of one name and digest in a project. */
 export type DatasetNode = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     id: number;
     digest: string;
     source_type: string;
-    /** @description The first 500 characters of where it is from. */
+    /** The first 500 characters of where it is from. */
     source: string;
 };
 /**
- * @description What depends on versions of artifacts: at most 100 of each are shown.
+ * What depends on versions of artifacts: at most 100 of each are shown.
  *
  *     What the requester may not read is counted and not shown.
  */
 export type Dependents = {
-    /** @description The runs that used it, the newest first. */
+    /** The runs that used it, the newest first. */
     used_by: RunNode[];
     used_by_total: number;
-    /** @description The versions that these runs made. */
+    /** The versions that these runs made. */
     made_from: VersionNode[];
     made_from_total: number;
-    /** @description Where it is linked: it must be unlinked there first. */
+    /** Where it is linked: it must be unlinked there first. */
     links: VersionName[];
-    /** @description 100: as many, or more. */
+    /** 100: as many, or more. */
     links_total: number;
-    /** @description Those that go with it. */
+    /** Those that go with it. */
     aliases: string[];
-    /** @description It is not linked. */
+    /** It is not linked. */
     deletable: boolean;
-    /** @description `artifact:delete` if the requester may delete it. */
+    /** `artifact:delete` if the requester may delete it. */
     may: string[];
 };
-/** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
+/** How much one metric differs: the series of it that differs most, and how many differ alike. */
 export type Difference = {
-    /** @enum {string} */
     kind: "sampled" | "logged";
     key: string;
     host: string;
-    /** @description None for a logged value. */
+    /** None for a logged value. */
     role: string | null;
-    /** @description Of the process that logged it; None for a sampled series. */
+    /** Of the process that logged it; None for a sampled series. */
     rank: number | null;
     unit: string;
-    /** @description Title of its chart. */
+    /** Title of its chart. */
     chart: string;
-    /**
-     * @description `level`: most values differ; `spike`: some are farther away than any outside.
-     * @enum {string}
-     */
+    /** `level`: most values differ; `spike`: some are farther away than any outside. */
     how: "level" | "spike";
-    /**
-     * @description `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest.
-     * @enum {string}
-     */
+    /** `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest. */
     part: "cause" | "logged" | "effect" | "volume";
-    /** @description How many series of the metric differ alike. */
+    /** How many series of the metric differ alike. */
     series: number;
-    /** @description On how many hosts. */
+    /** On how many hosts. */
     hosts: number;
-    /** @description The statistic: 0 is no difference, 100 is the maximum. */
+    /** The statistic: 0 is no difference, 100 is the maximum. */
     score: number;
     inside: DifferencePart;
     outside: DifferencePart;
 };
-/** @description When a rule would have fired. */
+/** When a rule would have fired. */
 export type DryRun = {
-    /** @description How often it would have fired. */
+    /** How often it would have fired. */
     times: number;
-    /** @description On how many runs it was evaluated. */
+    /** On how many runs it was evaluated. */
     runs: number;
-    /** @description On how many it is at most: the newest. */
+    /** On how many it is at most: the newest. */
     most_runs: number;
     from_ms: number;
-    /** @description The newest 500. */
+    /** The newest 500. */
     firings: PastFiring[];
-    /** @description Some of what it was evaluated on, to draw. */
+    /** Some of what it was evaluated on, to draw. */
     metrics: EvaluatedMetric[];
 };
-/** @description An address of a user. */
+/** An address of a user. */
 export type Email = {
     id: number;
     address: string;
     verified_ms: number | null;
     primary: boolean;
-    /** @description Mail to it was refused lately. */
+    /** Mail to it was refused lately. */
     failing: boolean;
-    /** @description What signs in by it: `password`, and ids of providers. */
+    /** What signs in by it: `password`, and ids of providers. */
     login_methods: string[];
     created_ms: number;
 };
-/** @description How a run of a sweep ended. */
+/** How a run of a sweep ended. */
 export type Ending = {
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     exit_code: number | null;
     signal: number | null;
     out_of_memory: boolean | null;
 };
-/** @description A file of a version. */
+/** A file of a version. */
 export type Entry = {
     path: string;
-    /** @description The MD5 of a file as base64; of a reference: what identifies it. */
+    /** The MD5 of a file as base64; of a reference: what identifies it. */
     digest: string;
     bytes: number | null;
-    /** @description Where the content is; null: it is a file. */
+    /** Where the content is; null: it is a file. */
     reference: string | null;
     sha256: string | null;
 };
-/** @description A metric of a run that the rule was evaluated on. */
+/** A metric of a run that the rule was evaluated on. */
 export type EvaluatedMetric = {
     run: string;
     project: string;
     key: string;
     host: string;
 };
-/** @description By which channels an event is notified. */
+/** By which channels an event is notified. */
 export type EventChoice = {
     email: boolean;
     slack: boolean;
-    /**
-     * @description Only events of this level or a higher one.
-     * @enum {string}
-     */
+    /** Only events of this level or a higher one. */
     min_level: "info" | "warning" | "error";
 };
-/** @description An event of a run. */
+/** An event of a run. */
 export type Event = {
     time_ms: number;
     name: string;
@@ -4437,80 +4259,75 @@ export type Event = {
     data: {
         [key: string]: Json;
     };
-    /** @description The user who made the change, or whose key sent the event; None: nobody known. */
+    /** The user who made the change, or whose key sent the event; None: nobody known. */
     author: RunAuthor | null;
-    /** @description The service account that did; None if none did. */
+    /** The service account that did; None if none did. */
     service_account: RunServiceAccount | null;
 };
-/** @description The value of a series that decided, and what it is compared with. */
+/** The value of a series that decided, and what it is compared with. */
 export type Evidence = {
     key: string;
-    /** @description The series in words. */
+    /** The series in words. */
     name: string;
     host: string;
     value: number;
     unit: string;
     normal: number | null;
 };
-/** @description A fact of all runs. */
+/** A fact of all runs. */
 export type FactRow = {
-    /** @enum {string} */
     section: "run" | "config" | "git" | "packages" | "hardware" | "environment";
     name: string;
-    /** @description Whether the runs differ in it, or some do not have it. */
+    /** Whether the runs differ in it, or some do not have it. */
     differs: boolean;
-    /** @description Of each run; one value if it does not differ. */
+    /** Of each run; one value if it does not differ. */
     values: Json[];
-    /** @description Places of the runs that do not have it. */
+    /** Places of the runs that do not have it. */
     absent: number[];
 };
-/** @description The second factors that a user may choose from. */
+/** The second factors that a user may choose from. */
 export type Factors = {
     code: boolean;
-    /** @description What a browser needs to ask for one. */
+    /** What a browser needs to ask for one. */
     passkey: {
         [key: string]: Json;
     } | null;
 };
-/** @description Why a run failed. */
+/** Why a run failed. */
 export type Failure = {
-    /**
-     * @description `running` if a rank has failed and others have not ended.
-     * @enum {string}
-     */
+    /** `running` if a rank has failed and others have not ended. */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** @description The reason on one line. */
+    /** The reason on one line. */
     title: string;
-    /** @description The name of the exception's class. */
+    /** The name of the exception's class. */
     exception: string | null;
-    /** @description What the exception says; may have several lines. */
+    /** What the exception says; may have several lines. */
     message: string | null;
     exit_code: number | null;
     signal: number | null;
     out_of_memory: boolean | null;
-    /** @description Of the process that failed first, as are exit code and signal. */
+    /** Of the process that failed first, as are exit code and signal. */
     host: string | null;
     rank: number | null;
-    /** @description When that process ended. */
+    /** When that process ended. */
     time_ms: number | null;
-    /** @description What it printed last, at most 20 lines. */
+    /** What it printed last, at most 20 lines. */
     lines: PrintedLine[];
-    /** @description How to record more, where the reason is not known. */
+    /** How to record more, where the reason is not known. */
     hint: string | null;
 };
-/** @description A name that a filter can compare. */
+/** A name that a filter can compare. */
 export type FieldChoice = {
     name: string;
-    /** @enum {string} */
     kind: "text" | "number" | "duration" | "time";
-    /** @description Up to 20 values, the most frequent first. */
+    /** Up to 20 values, the most frequent first. */
     values: (string | number | null)[];
 };
-/** @description The fields that a filter can name. */
+/** The fields that a filter can name. */
 export type FieldChoices = {
     fields: FieldChoice[];
 };
-/** @description A rule: what it finds, what that means, how it decides and what to do about it. */
+/** A rule: what it finds, what that means, how it decides and what to do about it. */
 export type FindingRule = {
     id: string;
     title: string;
@@ -4519,7 +4336,7 @@ export type FindingRule = {
     advice: string;
     needs: string[];
 };
-/** @description All rules, and by the name of a signal what to install or switch on to have it. */
+/** All rules, and by the name of a signal what to install or switch on to have it. */
 export type FindingRules = {
     version: number;
     rules: FindingRule[];
@@ -4527,18 +4344,16 @@ export type FindingRules = {
         [key: string]: string;
     };
 };
-/** @description Something that is wrong with a run, or worth to know. */
+/** Something that is wrong with a run, or worth to know. */
 export type Finding = {
     id: string;
-    /** @enum {string} */
     severity: "critical" | "warning" | "info";
-    /** @enum {string} */
     confidence: "certain" | "likely" | "possible";
-    /** @description ms UTC. */
+    /** ms UTC. */
     from_ms: number;
-    /** @description ms UTC; null while it goes on. */
+    /** ms UTC; null while it goes on. */
     to_ms: number | null;
-    /** @description Of the run's time, 0 to 1. */
+    /** Of the run's time, 0 to 1. */
     share: number;
     hosts: string[];
     devices: number[];
@@ -4549,14 +4364,14 @@ export type Finding = {
     advice: string;
     docs: string;
 };
-/** @description What the rules say about a run. */
+/** What the rules say about a run. */
 export type Findings = {
     verdict: Verdict;
     findings: Finding[];
     fine: string[];
     undecided: Undecided[];
 };
-/** @description A time at which a rule fired for a series. */
+/** A time at which a rule fired for a series. */
 export type Firing = {
     id: number;
     rule_id: number;
@@ -4565,119 +4380,113 @@ export type Firing = {
     project: string;
     key: string;
     host: string;
-    /** @enum {string} */
     severity: "info" | "warning" | "error";
     value: number | null;
     fired_ms: number;
-    /** @description None while it fires. */
+    /** None while it fires. */
     ended_ms: number | null;
-    /** @description Who was to be, or why nobody was. */
+    /** Who was to be, or why nobody was. */
     notified: string;
     notifications: FiringNotification[];
 };
-/** @description A device as it is now. None: not known. */
+/** A device as it is now. None: not known. */
 export type FleetDevice = {
-    /** @description `gpu`, `tpu`, `trn` or `ipu`: the beginning of its keys. */
+    /** `gpu`, `tpu`, `trn` or `ipu`: the beginning of its keys. */
     kind: string;
     index: string;
     model: string | null;
     memory_bytes: number | null;
-    /** @description % */
+    /** % */
     use: number | null;
-    /** @description Used share of its memory, %. */
+    /** Used share of its memory, %. */
     memory: number | null;
     memory_used_bytes: number | null;
-    /** @description W */
+    /** W */
     power: number | null;
-    /** @description W */
+    /** W */
     power_limit: number | null;
-    /** @description °C */
+    /** °C */
     temperature: number | null;
-    /** @description Whether a run uses it. */
+    /** Whether a run uses it. */
     in_use: boolean | null;
-    /** @description Ids of the runs that use it. */
+    /** Ids of the runs that use it. */
     runs: string[];
     flags: ("idle" | "throttled" | "hot" | "lost")[];
 };
-/** @description A host as it is now. */
+/** A host as it is now. */
 export type FleetHost = {
     name: string;
-    /**
-     * @description `running`: a run is on it; `lost`: its newest run was lost; `ended`: its newest run has ended.
-     * @enum {string}
-     */
+    /** `running`: a run is on it; `lost`: its newest run was lost; `ended`: its newest run has ended. */
     state: "running" | "lost" | "ended";
-    /** @description Of its newest record. */
+    /** Of its newest record. */
     last_ms: number;
-    /** @description Those on it now; otherwise its newest one. */
+    /** Those on it now; otherwise its newest one. */
     runs: HostRun[];
-    /** @description % */
+    /** % */
     cpu: number | null;
-    /** @description % */
+    /** % */
     memory: number | null;
     devices: FleetDevice[];
-    /** @description Its own and those of its devices. */
+    /** Its own and those of its devices. */
     flags: ("idle" | "throttled" | "hot" | "lost")[];
 };
-/** @description The metric by which a run is judged, and its course. */
+/** The metric by which a run is judged, and its course. */
 export type GoalLine = {
     name: string;
-    /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+    /** As `define_metric` says, else as its name suggests; None if that is not known. */
     goal: ("minimize" | "maximize") | null;
-    /** @description As the summary has it. */
+    /** As the summary has it. */
     last: number | null;
-    /** @description Means in equal parts of the run's time; None is a gap. */
+    /** Means in equal parts of the run's time; None is a gap. */
     line: (number | null)[];
 };
-/** @description A link without its secret. */
+/** A link without its secret. */
 export type GuestLink = {
     id: number;
     created_ms: number;
-    /** @description None: until it is revoked. */
+    /** None: until it is revoked. */
     expires_ms: number | null;
 };
-/** @description A run on a host; times and state are those of its part on this host. */
+/** A run on a host; times and state are those of its part on this host. */
 export type HostRun = {
     id: string;
     entity: string | null;
     project: string;
     name: string;
     author: RunAuthor | null;
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** @description Of its newest record. */
+    /** Of its newest record. */
     last_ms: number;
-    /** @description Indexes of the devices that it used; None: not known. */
+    /** Indexes of the devices that it used; None: not known. */
     devices: number[] | null;
 };
-/** @description Parameters, the most important first. */
+/** Parameters, the most important first. */
 export type Importances = {
-    /** @description How many have the number; fewer than 10 say nothing. */
+    /** How many have the number; fewer than 10 say nothing. */
     runs: number;
-    /** @description The share of its variance that is predicted for runs that were not learned from. */
+    /** The share of its variance that is predicted for runs that were not learned from. */
     score: number | null;
     parameters: ParameterImportance[];
 };
-/** @description Something of which the user is notified. */
+/** Something of which the user is notified. */
 export type InboxItem = {
     id: string;
-    /** @description `run.crashed`, `team.join_request`, `team.invitation` and others. */
+    /** `run.crashed`, `team.join_request`, `team.invitation` and others. */
     kind: string;
-    /** @enum {string} */
     level: "info" | "warning" | "error";
     title: string;
     text: string;
-    /** @description What it is about, such as `team/project`; may be empty. */
+    /** What it is about, such as `team/project`; may be empty. */
     place: string;
-    /** @description Where it leads on this server. */
+    /** Where it leads on this server. */
     path: string | null;
     time_ms: number;
-    /** @description Somebody waits for the user's answer. */
+    /** Somebody waits for the user's answer. */
     needs_decision: boolean;
     unread: boolean;
 };
-/** @description A service whose tokens programs may show instead of keys. */
+/** A service whose tokens programs may show instead of keys. */
 export type Issuer = {
     id: number;
     name: string;
@@ -4685,24 +4494,23 @@ export type Issuer = {
     audience: string;
     enabled: boolean;
     created_ms: number;
-    /** @description Its keys were entered here: the server does not ask the issuer. */
+    /** Its keys were entered here: the server does not ask the issuer. */
     pasted_keys: boolean;
 };
-/** @description A key without its secret. */
+/** A key without its secret. */
 export type Key = {
-    /** @description The shown part of the key. */
+    /** The shown part of the key. */
     id: string;
     name: string;
-    /** @enum {string} */
     scope: "ingest" | "read" | "write" | "full";
-    /** @description Those that it works in; empty: all. */
+    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
     last_used_ms: number | null;
     revoked_ms: number | null;
 };
-/** @description The newest values of one host of a running run. */
+/** The newest values of one host of a running run. */
 export type Latest = {
     run: string;
     project: string;
@@ -4713,47 +4521,46 @@ export type Latest = {
     values: {
         [key: string]: number;
     };
-    /** @description The team or user that has the project. */
+    /** The team or user that has the project. */
     entity: string | null;
 };
 /**
- * @description Which node was made from which: a run made the target, or the target is a run that used the source.
+ * Which node was made from which: a run made the target, or the target is a run that used the source.
  *
  *     A registered version was made from a logged model.
  */
 export type LineageEdge = {
-    /** @description The index of a node. */
+    /** The index of a node. */
     source: number;
     target: number;
 };
 /**
- * @description A run, version, dataset or logged model.
+ * A run, version, dataset or logged model.
  *
  *     All of them are null for one that the requester may not read, or that is in the trash.
  */
 export type LineageNode = {
-    /** @enum {string} */
     kind: "run" | "version" | "dataset" | "model";
-    /** @description Steps from the first node; negative: what it was made from. */
+    /** Steps from the first node; negative: what it was made from. */
     generation: number;
     run: RunNode | null;
     version: VersionNode | null;
     dataset: DatasetNode | null;
     model: ModelNode | null;
-    /** @description It was made from something that is not among the nodes. */
+    /** It was made from something that is not among the nodes. */
     more_before: boolean;
-    /** @description Something that is not among the nodes was made from it. */
+    /** Something that is not among the nodes was made from it. */
     more_after: boolean;
 };
-/** @description What a run or version was made from, and what was made from it, as a graph. */
+/** What a run or version was made from, and what was made from it, as a graph. */
 export type Lineage = {
-    /** @description That of the path first, then by generation. */
+    /** That of the path first, then by generation. */
     nodes: LineageNode[];
     edges: LineageEdge[];
-    /** @description There are more nodes within these generations than are shown. */
+    /** There are more nodes within these generations than are shown. */
     truncated: boolean;
 };
-/** @description A version in a collection of a registry. */
+/** A version in a collection of a registry. */
 export type LinkedVersion = {
     collection: string;
     version: number;
@@ -4761,17 +4568,17 @@ export type LinkedVersion = {
     tags: string[];
     /**
      * Properties
-     * @description The tags of MLflow's clients that have a value.
+     * The tags of MLflow's clients that have a value.
      */
     properties: {
         [key: string]: string;
     };
-    /** @description As MLflow's clients set it. */
+    /** As MLflow's clients set it. */
     stage: string;
     description: string;
-    /** @description Who linked it; empty if that is not known. */
+    /** Who linked it; empty if that is not known. */
     author: string;
-    /** @description When it was linked. */
+    /** When it was linked. */
     created_ms: number;
     downloads: number;
     digest: string;
@@ -4780,30 +4587,30 @@ export type LinkedVersion = {
     metadata: {
         [key: string]: Json;
     };
-    /** @description The run that logged it, if the requester may read it. */
+    /** The run that logged it, if the requester may read it. */
     run: string | null;
     run_entity: string | null;
     run_project: string | null;
-    /** @description Null: it is in this registry only, or the requester may not read the project. */
+    /** Null: it is in this registry only, or the requester may not read the project. */
     source: LinkSource | null;
-    /** @description Those of the run that were asked for. */
+    /** Those of the run that were asked for. */
     fields: {
         [key: string]: string | number;
     };
 };
-/** @description A project in a list. `deleted_ms` is there in the trash only. */
+/** A project in a list. `deleted_ms` is there in the trash only. */
 export type ListedProject = {
     name: string;
     entity: string;
     visibility: Visibility;
     owner: string | null;
-    /** @description Without those in the trash. */
+    /** Without those in the trash. */
     runs: number;
     newest_ms: number | null;
     created_ms: number;
     deleted_ms: number | null;
 };
-/** @description A run in a list with the requested columns. */
+/** A run in a list with the requested columns. */
 export type ListedRun = {
     id: string;
     project: string;
@@ -4811,147 +4618,142 @@ export type ListedRun = {
     group: string | null;
     job_type: string | null;
     tags: string[];
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** @description None if a signal ended it or its end was not recorded. */
+    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** @description Whether the kernel killed it because memory was exhausted. */
+    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** @description ms UTC, as all times. */
+    /** ms UTC, as all times. */
     started_ms: number;
-    /** @description None while the run is running. */
+    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** @description By host: the newest values of the keys requested with `last`. */
+    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** @description When a user requested its end; None if not requested. */
+    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** @description The team or user that has the project; None without accounts. */
+    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** @description None without accounts, and if nobody is known. */
+    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** @description None if a user's own key sent the run. */
+    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** @description When it was moved to the trash; None if it is not there. */
+    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
     /**
-     * @description The first line of its notes, cut after 200 characters.
+     * The first line of its notes, cut after 200 characters.
      * @default
      */
     notes: string;
     /**
-     * @description By the names in `columns`; None: no value.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * By the names in `columns`; None: no value.
+     * @default {}
      */
     columns: {
         [key: string]: string | number | null;
     };
     /**
-     * @description By key: means in equal parts of the run's time; None is a gap. Empty without values.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * By key: means in equal parts of the run's time; None is a gap. Empty without values.
+     * @default {}
      */
     sparklines: {
         [key: string]: (number | null)[];
     };
-    /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
+    /** If requested, of the first 20 runs of the page; None: it logged no such metric. */
     goal?: GoalLine | null;
 };
-/** @description A team, user or project whose runs lost device-hours. */
+/** A team, user or project whose runs lost device-hours. */
 export type LosingPlace = {
-    /** @description The team or user. */
+    /** The team or user. */
     entity: string | null;
-    /** @description null for all projects of a team or user. */
+    /** null for all projects of a team or user. */
     project: string | null;
-    /** @description Whether you may read the runs of the project; null for a team or user. */
+    /** Whether you may read the runs of the project; null for a team or user. */
     readable: boolean | null;
     device_hours: number;
     money: number | null;
     runs: number;
 };
-/** @description A run that lost device-hours to a cause. */
+/** A run that lost device-hours to a cause. */
 export type LosingRun = {
     run: string;
     name: string;
     entity: string | null;
     project: string;
     cause: string;
-    /** @description Of the finding to which it lost most, as are the times. */
+    /** Of the finding to which it lost most, as are the times. */
     text: string;
     from_ms: number;
-    /** @description ms UTC; null while it goes on. */
+    /** ms UTC; null while it goes on. */
     to_ms: number | null;
     device_hours: number;
     money: number | null;
 };
-/** @description Device-hours that runs lost, by cause, the most first. No hour counts twice. */
+/** Device-hours that runs lost, by cause, the most first. No hour counts twice. */
 export type LostHours = {
     since_ms: number;
     until_ms: number;
-    /** @description Of the organisation's prices; null: these are not used. */
+    /** Of the organisation's prices; null: these are not used. */
     currency: string | null;
     device_hours: number;
     money: number | null;
     causes: LostTimeCause[];
     judged_runs: number;
-    /** @description Runs of the period that are not judged yet. */
+    /** Runs of the period that are not judged yet. */
     waiting_runs: number;
 };
-/** @description What was lost to findings of one id. */
+/** What was lost to findings of one id. */
 export type LostTimeCause = {
     id: string;
     title: string;
     device_hours: number;
-    /** @description null: nothing has a price, or you may not see prices. */
+    /** null: nothing has a price, or you may not see prices. */
     money: number | null;
     runs: number;
 };
-/** @description The versions of one artifact together, with where they are. */
+/** The versions of one artifact together, with where they are. */
 export type MatchingCollection = {
     name: string;
     type: string;
-    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
 };
-/** @description A key under which a run logged media. */
+/** A key under which a run logged media. */
 export type MediaKey = {
     key: string;
-    /** @description `image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`. */
+    /** `image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`. */
     kind: string;
-    /** @description Number of records. */
+    /** Number of records. */
     count: number;
     first_step: number | null;
     last_step: number | null;
     last_ms: number;
 };
-/** @description One logged image, table or other medium. */
+/** One logged image, table or other medium. */
 export type MediaRecord = {
     key: string;
     kind: string;
@@ -4959,42 +4761,41 @@ export type MediaRecord = {
     time_ms: number;
     rank: number | null;
     host: string;
-    /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+    /** Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
     items: {
         [key: string]: Json;
     }[];
 };
-/** @description A member of a team. */
+/** A member of a team. */
 export type Member = {
     name: string;
     display_name: string;
     role: Role;
     custom_role: string | null;
-    /** @enum {string} */
     access: "full" | "viewer" | "none";
     created_ms: number;
     last_seen_ms: number | null;
-    /** @description When the membership ends. */
+    /** When the membership ends. */
     expires_ms: number | null;
     added_by: string | null;
-    /** @description For those who may see it. */
+    /** For those who may see it. */
     email?: string | null;
-    /** @description The digest of the picture; in lists. */
+    /** The digest of the picture; in lists. */
     picture?: string | null;
 };
-/** @description The newest value of a metric that a run measured of a logged model. */
+/** The newest value of a metric that a run measured of a logged model. */
 export type ModelMetric = {
     key: string;
-    /** @description A number; one that JSON does not have as text, such as `NaN`. */
+    /** A number; one that JSON does not have as text, such as `NaN`. */
     value: number | string;
-    /** @description Null: it is in the trash, or in another project. */
+    /** Null: it is in the trash, or in another project. */
     run: string | null;
-    /** @description The name of what it was measured on; empty: it is not known. */
+    /** The name of what it was measured on; empty: it is not known. */
     dataset: string;
 };
-/** @description A logged model as a node. */
+/** A logged model as a node. */
 export type ModelNode = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -5002,7 +4803,7 @@ export type ModelNode = {
     type: string | null;
     created_ms: number;
 };
-/** @description The scopes that a link can mute, named as in the mail. */
+/** The scopes that a link can mute, named as in the mail. */
 export type Mute = {
     entity: string;
     project: string;
@@ -5010,7 +4811,7 @@ export type Mute = {
     scopes: ("team" | "project" | "run")[];
     muted: ("team" | "project" | "run")[];
 };
-/** @description A team of the requester, with their role. */
+/** A team of the requester, with their role. */
 export type MyTeam = {
     name: string;
     display_name: string;
@@ -5019,18 +4820,18 @@ export type MyTeam = {
     members: number;
     created_ms: number;
 };
-/** @description A run of a request. */
+/** A run of a request. */
 export type NamedRun = {
     id: string;
-    /** @description Where several teams or users have a run of this id. */
+    /** Where several teams or users have a run of this id. */
     entity?: string | null;
 };
-/** @description A user or team in a list. */
+/** A user or team in a list. */
 export type Named = {
     name: string;
     display_name: string;
 };
-/** @description A row that the training has logged. */
+/** A row that the training has logged. */
 export type NewRow = {
     host: string;
     rank: number | null;
@@ -5040,7 +4841,7 @@ export type NewRow = {
         [key: string]: number | null;
     };
 };
-/** @description Samples that a host has sent. */
+/** Samples that a host has sent. */
 export type NewSample = {
     host: string;
     role: string;
@@ -5049,39 +4850,35 @@ export type NewSample = {
         [key: string]: number | null;
     };
 };
-/** @description A message of an automation to one receiver. */
+/** A message of an automation to one receiver. */
 export type Notification = {
     id: number;
     automation: number | null;
     event: string;
-    /** @description By what it is sent. */
+    /** By what it is sent. */
     channel: string;
-    /** @description Whom it is for. */
+    /** Whom it is for. */
     receiver: string;
     title: string;
-    /** @enum {string} */
     state: "pending" | "finished" | "failed" | "dropped";
     tries: number;
     status: number | null;
     answer: string | null;
     error: string | null;
     created_ms: number;
-    /** @description When it is tried again; None: it is not. */
+    /** When it is tried again; None: it is not. */
     next_ms: number | null;
     ended_ms: number | null;
 };
-/** @description A user as administrators see them. */
+/** A user as administrators see them. */
 export type OrgMember = {
     name: string;
     display_name: string;
     email: string | null;
-    /** @enum {string} */
     org_role: "member" | "admin";
-    /** @enum {string} */
     access: "full" | "viewer" | "none";
-    /** @enum {string} */
     billing_role: "none" | "viewer" | "admin";
-    /** @description `inactive`: not seen for half a year. */
+    /** `inactive`: not seen for half a year. */
     state: string;
     teams: string[];
     login_methods: string[];
@@ -5089,50 +4886,49 @@ export type OrgMember = {
     created_ms: number;
     delete_after_ms: number | null;
 };
-/** @description A team as administrators of the organisation see it. */
+/** A team as administrators of the organisation see it. */
 export type OrgTeam = {
     name: string;
     display_name: string;
-    /** @enum {string} */
     type: "work" | "academic";
     company: string;
-    /** @description Of new projects. */
+    /** Of new projects. */
     default_visibility: Visibility;
     members: number;
     created_ms: number;
     deleted_ms: number | null;
     without_administrator: boolean;
 };
-/** @description The settings by name. `picture`: the digest of the organisation's picture. */
+/** The settings by name. `picture`: the digest of the organisation's picture. */
 export type OrganisationSettings = {
     settings: {
         [key: string]: OrganisationSetting;
     };
     picture: string | null;
-    /** @description That work now: they end if public links are switched off. */
+    /** That work now: they end if public links are switched off. */
     public_links: number;
 };
-/** @description How much a parameter decides. */
+/** How much a parameter decides. */
 export type ParameterImportance = {
-    /** @description A field of the configuration. */
+    /** A field of the configuration. */
     name: string;
-    /** @description Of what all parameters decide together, from 0 to 1. */
+    /** Of what all parameters decide together, from 0 to 1. */
     share: number;
-    /** @description Of ranks (Spearman), from -1 to 1; None for texts. */
+    /** Of ranks (Spearman), from -1 to 1; None for texts. */
     correlation: number | null;
-    /** @description How many different values there are. */
+    /** How many different values there are. */
     values: number;
 };
-/** @description A passkey of a user. */
+/** A passkey of a user. */
 export type Passkey = {
     id: number;
     name: string;
-    /** @description It is synced to other devices of the user. */
+    /** It is synced to other devices of the user. */
     backed_up: boolean;
     created_ms: number;
     last_used_ms: number | null;
 };
-/** @description A time at which the rule would have fired. `ended_ms`: None while it would fire. */
+/** A time at which the rule would have fired. `ended_ms`: None while it would fire. */
 export type PastFiring = {
     run: string;
     project: string;
@@ -5142,79 +4938,74 @@ export type PastFiring = {
     fired_ms: number;
     ended_ms: number | null;
 };
-/** @description A payment at the service. */
+/** A payment at the service. */
 export type Payment = {
     provider: string;
-    /** @description By which the service knows the payment. */
+    /** By which the service knows the payment. */
     reference: string;
-    /** @description Where it is paid; "": no more. */
+    /** Where it is paid; "": no more. */
     url: string;
-    /** @enum {string} */
     state: "open" | "paid" | "expired";
 };
-/** @description A user's events, exceptions and times of notifications. */
+/** A user's events, exceptions and times of notifications. */
 export type PersonalAlerts = {
     events: ChosenEvents;
     quiet: QuietHours;
-    /** @enum {string} */
     digest: "off" | "hourly" | "daily";
-    /** @description When the daily digest is sent: `08:00`. */
+    /** When the daily digest is sent: `08:00`. */
     daily_at: string;
     time_zone: string;
-    /** @description The exceptions of projects. */
+    /** The exceptions of projects. */
     projects: ProjectAlerts[];
     exceptions: AlertException[];
-    /** @description The server sends mail. */
+    /** The server sends mail. */
     mail: boolean;
-    /** @description The user's own channel; None: there is none. */
+    /** The user's own channel; None: there is none. */
     slack: OwnSlackChannel | null;
-    /** @description Channels can be chosen at Slack. */
+    /** Channels can be chosen at Slack. */
     slack_app: boolean;
 };
-/** @description A category's included units and limit in a plan. */
+/** A category's included units and limit in a plan. */
 export type PlanLimit = {
-    /** @enum {string} */
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
     included: number;
     limit: number | null;
     refuse_new_runs: boolean;
 };
-/** @description A line of the output, without control characters and secrets. */
+/** A line of the output, without control characters and secrets. */
 export type PrintedLine = {
     time_ms: number;
-    /** @enum {string} */
     stream: "stdout" | "stderr";
     text: string;
 };
-/** @description A profile with all its fields, as its owner sees it. */
+/** A profile with all its fields, as its owner sees it. */
 export type Profile = {
     display_name: string;
     institution: string;
     bio: string;
     location: string;
     links: ShownLink[];
-    /** @description Markdown. */
+    /** Markdown. */
     intro: string;
     hide_teams: boolean;
     default_visibility: string;
     code_saving: boolean;
     time_zone: string;
     locale: string;
-    /** @enum {string} */
     theme: "" | "system" | "light" | "dark";
     landing_page: string;
     mail_switched_off: ("reminders" | "teams")[];
     mail_address: string;
     default_entity: string;
 };
-/** @description A project. Of one that the requester may change but not read: its name, owner and visibility only. */
+/** A project. Of one that the requester may change but not read: its name, owner and visibility only. */
 export type ProjectDetail = {
     name: string;
     entity: string;
     /** @default  */
     description: string;
     /**
-     * @description Markdown.
+     * Markdown.
      * @default
      */
     overview: string;
@@ -5222,10 +5013,8 @@ export type ProjectDetail = {
     overview_html: string;
     visibility: Visibility;
     /**
-     * @description The visibilities that it cannot get, and why; none for who may not change it.
-     * @default {
-     *       "$ref": "#/components/schemas/Json"
-     *     }
+     * The visibilities that it cannot get, and why; none for who may not change it.
+     * @default {}
      */
     blocked_visibilities: {
         [key: string]: string;
@@ -5241,39 +5030,39 @@ export type ProjectDetail = {
     /** @default false */
     starred: boolean;
     /**
-     * @description What the requester may do with it and in it.
+     * What the requester may do with it and in it.
      * @default []
      */
     may: string[];
 };
-/** @description Who was added to a project: a user, or a service account. */
+/** Who was added to a project: a user, or a service account. */
 export type ProjectMember = {
     name: string;
     display_name: string;
     service_account: boolean;
-    /** @description None: the role in the team. */
+    /** None: the role in the team. */
     role: ("viewer" | "member" | "admin") | null;
     custom_role: string | null;
     created_ms: number;
 };
-/** @description A project with runs. */
+/** A project with runs. */
 export type Project = {
     name: string;
-    /** @description The team or user whose it is; None without accounts. */
+    /** The team or user whose it is; None without accounts. */
     entity: string | null;
     runs: number;
     running: number;
-    /** @description Start of its newest run, ms UTC. */
+    /** Start of its newest run, ms UTC. */
     newest_ms: number;
 };
-/** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
+/** Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
 export type QuietHours = {
     on: boolean;
     start: string;
     end: string;
     errors_pass: boolean;
 };
-/** @description A process of a training. */
+/** A process of a training. */
 export type Rank = {
     host: string;
     pid: number;
@@ -5285,10 +5074,9 @@ export type Rank = {
     out_of_memory: boolean | null;
     ended_ms: number | null;
 };
-/** @description A price, in the organisation's currency for one unit. */
+/** A price, in the organisation's currency for one unit. */
 export type Rate = {
     id: number;
-    /** @enum {string} */
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
     device_glob: string;
     price: number;
@@ -5299,76 +5087,75 @@ export type Rate = {
     note: string;
     created_by: string;
 };
-/** @description How many users reacted to a comment with an emoji. */
+/** How many users reacted to a comment with an emoji. */
 export type Reaction = {
     emoji: string;
     count: number;
     mine: boolean;
 };
-/** @description A user who administers a registry. */
+/** A user who administers a registry. */
 export type RegistryAdmin = {
     name: string;
     display_name: string;
-    /** @description Since when. */
+    /** Since when. */
     created_ms: number;
 };
-/** @description A collection of a registry. */
+/** A collection of a registry. */
 export type RegistryCollection = {
     name: string;
     type: string;
-    /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** @description The number of its newest version. */
+    /** The number of its newest version. */
     newest: number | null;
-    /** @description Alias → number of a version. */
+    /** Alias → number of a version. */
     aliases: {
         [key: string]: number;
     };
-    /** @description Who made it. */
+    /** Who made it. */
     owner: string | null;
-    /** @description Of all its versions. */
+    /** Of all its versions. */
     downloads: number;
 };
-/** @description A user or team with a role in a registry of the organisation. */
+/** A user or team with a role in a registry of the organisation. */
 export type RegistryMember = {
     name: string;
     display_name: string;
-    /** @enum {string} */
     role: "viewer" | "member" | "admin";
-    /** @description Since when they have the role. */
+    /** Since when they have the role. */
     created_ms: number;
 };
-/** @description A registry: collections of versions that were linked to it. */
+/** A registry: collections of versions that were linked to it. */
 export type Registry = {
     name: string;
-    /** @description The team or user that keeps it, or `organisation`. */
+    /** The team or user that keeps it, or `organisation`. */
     entity: string | null;
     description: string;
-    /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
+    /** Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
     visibility: string;
     created_ms: number;
     changed_ms: number;
     collections: number;
     versions: number;
 };
-/** @description A comment. */
+/** A comment. */
 export type ReportComment = {
     id: number;
     reply_to: number | null;
-    /** @description None: the author's account was deleted, or the comment was. */
+    /** None: the author's account was deleted, or the comment was. */
     author: string | null;
     author_name: string | null;
     block: string | null;
     panel: string | null;
     x: number | null;
-    /** @description Empty: it was deleted, but others have replied. */
+    /** Empty: it was deleted, but others have replied. */
     text: string;
     html: string;
     created_ms: number;
@@ -5378,26 +5165,25 @@ export type ReportComment = {
     reactions: Reaction[];
     may: CommentRights;
 };
-/** @description A user who is editing a report. */
+/** A user who is editing a report. */
 export type ReportEditor = {
     name: string;
     display_name: string;
 };
-/** @description A report with its blocks. */
+/** A report with its blocks. */
 export type Report = {
     id: number;
-    /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** @description None: the author's account was deleted. */
+    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
-    /** @enum {string} */
     state: "draft" | "published";
-    /** @description Of the working copy. */
+    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -5407,104 +5193,101 @@ export type Report = {
     unpublished_changes: boolean;
     starred: boolean;
     followed: boolean;
-    /** @description That the blocks are of. */
+    /** That the blocks are of. */
     shown_revision: number;
     blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** @description The blocks of text as HTML, by their ids. */
+    /** The blocks of text as HTML, by their ids. */
     html: {
         [key: string]: string;
     };
     may: ReportRights;
 };
-/** @description A person with whom a report is shared. */
+/** A person with whom a report is shared. */
 export type ReportShare = {
     name: string;
-    /**
-     * @description `edit`: may change and publish it too.
-     * @enum {string}
-     */
+    /** `edit`: may change and publish it too. */
     role: "view" | "edit";
     created_ms: number;
 };
-/** @description A version of a report. */
+/** A version of a report. */
 export type ReportVersion = {
     revision: number;
-    /** @description None: a service account, or the author's account was deleted. */
+    /** None: a service account, or the author's account was deleted. */
     author: string | null;
     created_ms: number;
-    /** @description It is or was what readers see. */
+    /** It is or was what readers see. */
     is_published: boolean;
 };
-/** @description A comment on a request. */
+/** A comment on a request. */
 export type RequestComment = {
     author: string;
     text: string;
     html: string;
     created_ms: number;
 };
-/** @description A training went on after a restart. */
+/** A training went on after a restart. */
 export type Resume = {
-    /** @description ms UTC: of the last value before it. */
+    /** ms UTC: of the last value before it. */
     after_t: number;
-    /** @description Of that value; may be higher than `step`. */
+    /** Of that value; may be higher than `step`. */
     after_step: number;
-    /** @description ms UTC: of the first value after it. */
+    /** ms UTC: of the first value after it. */
     t: number;
     step: number;
 };
-/** @description A rule of a team or user. */
+/** A rule of a team or user. */
 export type Rule = {
     id: number;
     name: string;
-    /** @description As in a file of rules. */
+    /** As in a file of rules. */
     rule: {
         [key: string]: Json;
     };
     enabled: boolean;
-    /** @description None: not muted. */
+    /** None: not muted. */
     muted_until_ms: number | null;
     created_ms: number;
     changed_ms: number;
 };
-/** @description The user whose run it is. */
+/** The user whose run it is. */
 export type RunAuthor = {
     id: number;
-    /** @description The user name; None for a deleted user. */
+    /** The user name; None for a deleted user. */
     name: string | null;
     display_name: string;
-    /** @description The user's picture is at `/-/picture/{picture}`; None: none. */
+    /** The user's picture is at `/-/picture/{picture}`; None: none. */
     picture: string | null;
 };
-/** @description Runs with the same values. */
+/** Runs with the same values. */
 export type RunGroup = {
-    /** @description By the names in `by`; None where the runs have no value. */
+    /** By the names in `by`; None where the runs have no value. */
     values: {
         [key: string]: string | number | null;
     };
     runs: number;
-    /** @description How many runs are in each state; none is left out. */
+    /** How many runs are in each state; none is left out. */
     states: {
         [key: string]: number;
     };
-    /** @description When the first and the last of the runs started. */
+    /** When the first and the last of the runs started. */
     started_ms: (number | null)[];
-    /** @description How long the runs took, or have taken so far. */
+    /** How long the runs took, or have taken so far. */
     duration_ms: ColumnSummary;
     columns: {
         [key: string]: ColumnSummary;
     };
 };
-/** @description A page of groups of runs. */
+/** A page of groups of runs. */
 export type RunGroups = {
     groups: RunGroup[];
-    /** @description Groups on all pages. */
+    /** Groups on all pages. */
     total: number;
-    /** @description The `after` of the next page; None on the last. */
+    /** The `after` of the next page; None on the last. */
     next: string | null;
 };
-/** @description A run as a node. */
+/** A run as a node. */
 export type RunNode = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     run: string;
@@ -5513,36 +5296,36 @@ export type RunNode = {
     job_type: string;
     started_ms: number;
 };
-/** @description A page of runs. */
+/** A page of runs. */
 export type RunPage = {
     runs: ListedRun[];
-    /** @description Runs that match the filters, on all pages. */
+    /** Runs that match the filters, on all pages. */
     total: number;
-    /** @description The `after` of the next page; None on the last. */
+    /** The `after` of the next page; None on the last. */
     next: string | null;
     /**
-     * @description Runs whose system statistics or verdicts are not computed yet: they have none for now.
+     * Runs whose system statistics or verdicts are not computed yet: they have none for now.
      * @default 0
      */
     pending: number;
 };
-/** @description The series of a run by metric, without their values. */
+/** The series of a run by metric, without their values. */
 export type RunPlan = {
     run: string;
-    /** @description The position in the run: an event stream after it misses nothing. */
+    /** The position in the run: an event stream after it misses nothing. */
     cursor: string;
-    /** @description Time of the newest sample; 0 without samples. */
+    /** Time of the newest sample; 0 without samples. */
     newest_ms: number;
-    /** @description Series that match, on all pages. */
+    /** Series that match, on all pages. */
     total: number;
-    /** @description The `skip` of the next page; None on the last. */
+    /** The `skip` of the next page; None on the last. */
     next: number | null;
     places: PlannedPlace[];
     metrics: PlannedMetric[];
-    /** @description Parts that could not be read. */
+    /** Parts that could not be read. */
     problems: string[];
 };
-/** @description A run in a list. */
+/** A run in a list. */
 export type RunRow = {
     id: string;
     project: string;
@@ -5550,98 +5333,94 @@ export type RunRow = {
     group: string | null;
     job_type: string | null;
     tags: string[];
-    /** @enum {string} */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** @description None if a signal ended it or its end was not recorded. */
+    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** @description Whether the kernel killed it because memory was exhausted. */
+    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** @description ms UTC, as all times. */
+    /** ms UTC, as all times. */
     started_ms: number;
-    /** @description None while the run is running. */
+    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** @description By host: the newest values of the keys requested with `last`. */
+    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** @description When a user requested its end; None if not requested. */
+    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** @description The team or user that has the project; None without accounts. */
+    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** @description None without accounts, and if nobody is known. */
+    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** @description None if a user's own key sent the run. */
+    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** @description When it was moved to the trash; None if it is not there. */
+    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
+    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
 };
-/** @description The service account that sent a run. */
+/** The service account that sent a run. */
 export type RunServiceAccount = {
     id: number;
     name: string;
     deleted: boolean;
 };
-/** @description What the findings about a run come to. */
+/** What the findings about a run come to. */
 export type RunVerdict = {
-    /** @description Of the finding that costs most, `healthy` or `unknown`. */
+    /** Of the finding that costs most, `healthy` or `unknown`. */
     id: string;
     text: string;
-    /**
-     * @description Of the worst finding; `healthy` if there is only information.
-     * @enum {string}
-     */
+    /** Of the worst finding; `healthy` if there is only information. */
     severity: "critical" | "warning" | "healthy" | "unknown";
     lost_device_hours: number;
-    /** @description The ids of all findings, the most important first. */
+    /** The ids of all findings, the most important first. */
     findings: string[];
-    /** @description ms UTC. */
+    /** ms UTC. */
     judged_ms: number;
 };
-/** @description A file that a run saved. */
+/** A file that a run saved. */
 export type SavedFile = {
     name: string;
     bytes: number;
-    /** @description The media type, from the content. */
+    /** The media type, from the content. */
     type: string;
     sha256: string;
     time_ms: number;
 };
-/** @description An account of programs. */
+/** An account of programs. */
 export type ServiceAccount = {
     name: string;
-    /** @description `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
+    /** `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
     kind: string;
-    /** @description None: of the organisation. */
+    /** None: of the organisation. */
     team: string | null;
-    /** @description Where its runs go that name no team. */
+    /** Where its runs go that name no team. */
     default_team: string | null;
     reads_only: boolean;
     created_ms: number;
     disabled_ms: number | null;
-    /** @description How many it has that are not revoked. */
+    /** How many it has that are not revoked. */
     keys: number;
-    /** @description When one of its keys was used. */
+    /** When one of its keys was used. */
     last_used_ms: number | null;
 };
-/** @description A browser in which a user is signed in. */
+/** A browser in which a user is signed in. */
 export type Session = {
     id: number;
-    /** @description It is the session of this request. */
+    /** It is the session of this request. */
     current: boolean;
-    /** @description The network of the client, without the last part of its address. */
+    /** The network of the client, without the last part of its address. */
     ip: string;
     agent: string;
     method: string;
@@ -5649,43 +5428,43 @@ export type Session = {
     seen_ms: number;
     expires_ms: number;
 };
-/** @description The first administrator, who is signed in now. */
+/** The first administrator, who is signed in now. */
 export type SetUp = {
     account: Account;
     next: string;
-    /** @description What requests had made of accounts before: names by kind. */
+    /** What requests had made of accounts before: names by kind. */
     removed: {
         [key: string]: string[];
     };
 };
-/** @description The account after a sign-in, and in `next` the path of the page that follows. */
+/** The account after a sign-in, and in `next` the path of the page that follows. */
 export type SignedIn = {
     account: Account;
     next: string;
 };
-/** @description The app of Slack, without its secret. */
+/** The app of Slack, without its secret. */
 export type SlackApp = {
     configured: boolean;
     client_id: string;
     has_secret: boolean;
-    /** @description What the app needs; None: the server's URL is not known. */
+    /** What the app needs; None: the server's URL is not known. */
     redirect_url: string | null;
     editable: boolean;
-    /** @description What sets the app, so that it cannot be changed here. */
+    /** What sets the app, so that it cannot be changed here. */
     enforced_by: string | null;
 };
-/** @description A channel of Slack of a team. */
+/** A channel of Slack of a team. */
 export type SlackDestination = {
     id: number;
-    /** @description What the team calls it. */
+    /** What the team calls it. */
     channel: string;
-    /** @description What of its URL may be read. */
+    /** What of its URL may be read. */
     shown: string;
     created_ms: number;
-    /** @description Since when Slack does not accept it; None: it does. */
+    /** Since when Slack does not accept it; None: it does. */
     disabled_ms: number | null;
 };
-/** @description A line of a statement. */
+/** A line of a statement. */
 export type StatementLine = {
     text: string;
     project: string | null;
@@ -5697,16 +5476,14 @@ export type StatementLine = {
     price: number;
     amount: number;
 };
-/** @description A statement, or a draft of one. */
+/** A statement, or a draft of one. */
 export type Statement = {
     id: number;
-    /** @description None: a draft. */
+    /** None: a draft. */
     number: string | null;
     period: string;
-    /** @enum {string} */
     scope_kind: "entity" | "cost_centre";
     scope: string;
-    /** @enum {string} */
     state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
     computed_ms: number;
     issued_ms: number | null;
@@ -5714,22 +5491,22 @@ export type Statement = {
     currency: string;
     total: number;
     reason: string;
-    /** @description The number of the statement that this one cancels or corrects. */
+    /** The number of the statement that this one cancels or corrects. */
     replaces: string | null;
 };
-/** @description A number of each run. */
+/** A number of each run. */
 export type StatisticRow = {
-    /** @description `summary.…`, `system.…`, or `duration` in seconds. */
+    /** `summary.…`, `system.…`, or `duration` in seconds. */
     name: string;
-    /** @description Empty if it is not known. */
+    /** Empty if it is not known. */
     unit: string;
-    /** @description Which is better, as the runs declare by `define_metric`. */
+    /** Which is better, as the runs declare by `define_metric`. */
     goal: ("minimize" | "maximize") | null;
     values: (number | null)[];
-    /** @description Places of the best runs; empty without a goal. */
+    /** Places of the best runs; empty without a goal. */
     best: number[];
 };
-/** @description Statistics of one series over the samples that have a value; None if none has. */
+/** Statistics of one series over the samples that have a value; None if none has. */
 export type Statistics = {
     key: string;
     host: string;
@@ -5741,149 +5518,145 @@ export type Statistics = {
     p50: number | null;
     p95: number | null;
     last: number | null;
-    /** @description Increase of a counter, without resets; None for a gauge. */
+    /** Increase of a counter, without resets; None for a gauge. */
     total: number | null;
 };
-/** @description Tokens with this subject act as a service account. `team`: null for one of the organisation. */
+/** Tokens with this subject act as a service account. `team`: null for one of the organisation. */
 export type Subject = {
     subject: string;
     service_account: string;
     team: string | null;
 };
-/** @description An agent, by its id. */
+/** An agent, by its id. */
 export type SweepAgent = {
     id: string;
 };
-/** @description A run of a sweep. Without `run` it has not begun, or is deleted. */
+/** A run of a sweep. Without `run` it has not begun, or is deleted. */
 export type SweepRun = {
-    /** @description The id that the sweep has given the run. */
+    /** The id that the sweep has given the run. */
     id: string;
-    /** @description The id of the run; None before it has begun. */
+    /** The id of the run; None before it has begun. */
     run: string | null;
     name: string | null;
     ending: Ending | null;
     started_ms: number | null;
     duration_ms: number | null;
-    /** @description An agent is to start it, and has not yet. */
+    /** An agent is to start it, and has not yet. */
     waits: boolean;
-    /** @description Nested as in the configuration; empty: not known yet. */
+    /** Nested as in the configuration; empty: not known yet. */
     parameters: {
         [key: string]: Json;
     };
-    /** @description Of the sweep's metric; of a run that has not ended, so far. */
+    /** Of the sweep's metric; of a run that has not ended, so far. */
     value: number | null;
     created_ms: number;
 };
-/** @description A sweep, with its best run. */
+/** A sweep, with its best run. */
 export type Sweep = {
-    /** @description What agents and filters know it by: `sweep:ID`. */
+    /** What agents and filters know it by: `sweep:ID`. */
     id: string;
     name: string;
-    /** @enum {string} */
     state: "pending" | "running" | "paused" | "finished" | "canceled";
     method: string;
     metric: string | null;
-    /** @description What is better of the metric. */
+    /** What is better of the metric. */
     goal: ("minimize" | "maximize") | null;
     configuration: {
         [key: string]: Json;
     };
-    /** @description The best value of the metric, of the runs that have ended. */
+    /** The best value of the metric, of the runs that have ended. */
     best: number | null;
-    /** @description The run that has it. */
+    /** The run that has it. */
     best_run: string | null;
-    /** @description Agents that were heard from within five minutes. */
+    /** Agents that were heard from within five minutes. */
     agents: number;
     runs: number;
-    /** @description None: it goes on until somebody stops it. */
+    /** None: it goes on until somebody stops it. */
     expected_runs: number | null;
     created_ms: number;
     changed_ms: number;
-    /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
+    /** What the user may do with it: `sweep:control`, `sweep:delete`. */
     may: string[];
 };
-/** @description The events that a team is notified of, and where. */
+/** The events that a team is notified of, and where. */
 export type TeamAlerts = {
     events: ChosenEvents;
     slack_destination: number | null;
     slack_destinations: AlertDestination[];
     routes: RuleRoutes;
-    /** @description Whom rules can notify. */
+    /** Whom rules can notify. */
     targets: RuleTarget[];
     editable: boolean;
 };
-/** @description A team, and what the requester may do with it. */
+/** A team, and what the requester may do with it. */
 export type Team = {
-    /** @constant */
     kind: "team";
     name: string;
     display_name: string;
-    /** @description The digest of the picture. */
+    /** The digest of the picture. */
     picture: string | null;
     description: string;
-    /** @enum {string} */
     type: "work" | "academic";
     company: string;
     created_ms: number;
-    /** @description Since when it is in the trash. */
+    /** Since when it is in the trash. */
     deleted_ms: number | null;
     may: string[];
 };
-/** @description A secret without its value. */
+/** A secret without its value. */
 export type TeamSecret = {
     name: string;
     created_ms: number;
     changed_ms: number;
-    /** @description None: no user set the value, or the user was deleted. */
+    /** None: no user set the value, or the user was deleted. */
     changed_by: string | null;
-    /** @description The webhooks that use it. */
+    /** The webhooks that use it. */
     webhooks: string[];
 };
-/** @description The settings of a team by name, and what the requester may do with it. */
+/** The settings of a team by name, and what the requester may do with it. */
 export type TeamSettings = {
     settings: {
         [key: string]: TeamSetting;
     };
     may: string[];
-    /** @description That work now: they end if public links are switched off. */
+    /** That work now: they end if public links are switched off. */
     public_links: number;
 };
-/** @description After how long the versions of an artifact are deleted. */
+/** After how long the versions of an artifact are deleted. */
 export type TimeToLive = {
     ttl_s: number | null;
-    /** @description Versions that are deleted because of it, now or later. */
+    /** Versions that are deleted because of it, now or later. */
     expiring_versions: number;
 };
-/** @description A rule that could not decide, and the series that it would need. */
+/** A rule that could not decide, and the series that it would need. */
 export type Undecided = {
     id: string;
     needs: string[];
     why: string;
 };
-/** @description How much of a category a team, a user or the organisation has used this month. */
+/** How much of a category a team, a user or the organisation has used this month. */
 export type Use = {
-    /** @description None: the organisation. */
+    /** None: the organisation. */
     entity: string | null;
-    /** @enum {string} */
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-    /** @description None: charges of what has no price. */
+    /** None: charges of what has no price. */
     value: number | null;
     included: number;
     limit: number | null;
-    /** @description Of the limit; None without one. */
+    /** Of the limit; None without one. */
     percent: number | null;
-    /** @description At the end of the month, if it goes on so. */
+    /** At the end of the month, if it goes on so. */
     expected: number | null;
     refuses_new_runs: boolean;
 };
-/** @description The finding that costs most, `healthy` or `unknown`. */
+/** The finding that costs most, `healthy` or `unknown`. */
 export type Verdict = {
     id: string;
     text: string;
 };
-/** @description A version of an artifact as a node. */
+/** A version of an artifact as a node. */
 export type VersionNode = {
-    /** @description The team or user that has the project; null without accounts. */
+    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -5892,46 +5665,45 @@ export type VersionNode = {
     type: string;
     bytes: number;
     created_ms: number;
-    /** @description It was deleted: who made and used it is still known. */
+    /** It was deleted: who made and used it is still known. */
     deleted: boolean;
-    /** @description Where it is linked, as far as the requester may read it. */
+    /** Where it is linked, as far as the requester may read it. */
     links: VersionName[];
 };
-/** @description A saved view. */
+/** A saved view. */
 export type View = {
     id: number;
-    /** @enum {string} */
     kind: "runs" | "workspace";
     name: string;
     project: string;
     entity: string | null;
-    /** @description Whose view it is; None: published for the project. */
+    /** Whose view it is; None: published for the project. */
     owner: string | null;
     data: {
         [key: string]: Json;
     };
     revision: number;
     changed_ms: number;
-    /** @description Why what was stored cannot be read; then there is nothing else in `data`. */
+    /** Why what was stored cannot be read; then there is nothing else in `data`. */
     damaged: string | null;
-    /** @description `workspace:update` if you may change and delete it. */
+    /** `workspace:update` if you may change and delete it. */
     may: string[];
 };
-/** @description Saved views. */
+/** Saved views. */
 export type Views = {
     views: View[];
     total: number;
-    /** @description Always None: a project has few views. */
+    /** Always None: a project has few views. */
     next: string | null;
 };
-/** @description A webhook of a team. */
+/** A webhook of a team. */
 export type Webhook = {
     id: number;
     name: string;
     url: string;
-    /** @description The name of the secret. */
+    /** The name of the secret. */
     access_secret: string | null;
-    /** @description The name of the secret. */
+    /** The name of the secret. */
     signing_secret: string | null;
     payload: string | null;
     enabled: boolean;

@@ -80,6 +80,12 @@ def derived_run_id(name: str, identity: str) -> str:
     return f"{paths.safe_name(name)[:64].lstrip('_.-') or 'run'}-{digest}"
 
 
+def _raise_error(journal: JournalWriter) -> None:
+    """Raise the OSError because of which a journal is no longer written, such as a full disk."""
+    if journal.error is not None:
+        raise journal.error
+
+
 def _remove_drafts(runs: str, prefix: str) -> None:
     """Remove what imports of a run left behind that were killed, and what this process did."""
     for name in os.listdir(runs) if os.path.isdir(runs) else ():
@@ -157,15 +163,18 @@ class RunDraft:
         shutil.rmtree(self._draft, ignore_errors=True)  # it is gone if the run is complete
 
     def row(self, time_ms: int, step: float | None, data: Mapping[str, Any]) -> None:
-        """Write a row of logged values."""
+        """Write a row of logged values, or raise OSError."""
         values = self._values.row(data)
         if values:
             self._training.json(frames.HISTORY, {"t": self._time(time_ms), "step": step, "data": values})
+            _raise_error(self._training)
             self.rows += 1
 
     def sample(self, time_ms: int, values: Mapping[str, float], host: str = "") -> None:
-        """Write the system metrics of one time, under our keys."""
-        self._monitor(paths.safe_name(host) if host else self._host).sample(self._time(time_ms), values)
+        """Write the system metrics of one time, under our keys, or raise OSError."""
+        monitor = self._monitor(paths.safe_name(host) if host else self._host)
+        monitor.sample(self._time(time_ms), values)
+        _raise_error(monitor)
         self.samples += 1
 
     def print(self, time_ms: int, text: str, error: bool = False) -> None:
@@ -251,8 +260,7 @@ class RunDraft:
         """
         for journal in self._journals.values():
             journal.close()
-            if journal.error is not None:
-                raise journal.error
+            _raise_error(journal)
         os.rename(self._draft, self._folder)
 
     def _describe(self) -> None:

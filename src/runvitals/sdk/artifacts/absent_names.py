@@ -40,6 +40,7 @@ ABSENT_NAMES: Final = {
         "the page of the version on the server",
     ),
     **dict.fromkeys(("is_link", "linked_artifacts", "unlink"), "the page of the registry"),
+    "ttl": "Client.set_artifact_ttl(name, ttl), as the version was logged",
     "use_as": "run.use_artifact(name, use_as)",
     "delete": "W&B's own Api, which runvitals' server answers",
 }

@@ -172,18 +172,14 @@ class Artifact:
         Raises:
             AttributeError: it was logged. `Client.set_artifact_ttl` changes that of the collection.
         """
-        self._check_ttl_is_open()
-        return self._ttl
+        return self._ttl if self._draft is not None else self.__getattr__("ttl")
 
     @ttl.setter
     def ttl(self, ttl: timedelta | ArtifactTTL | None) -> None:
-        self._check_ttl_is_open()
+        if self._draft is None:
+            self.__getattr__("ttl")
         seconds_of(ttl)
         self._ttl = ttl
-
-    def _check_ttl_is_open(self) -> None:
-        if self._draft is None:
-            raise AttributeError("the version was logged; Client.set_artifact_ttl(name, ttl) sets a ttl now")
 
     # Filling
 
@@ -223,20 +219,16 @@ class Artifact:
         are asked for now, so that `download` can fetch and check it; else the address identifies it.
 
         Args:
-            uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files, and with `checksum`
-                a prefix as `s3://bucket/folder` or `s3://bucket` all objects below it.
-            name: its path in the artifact, or the folder of what is below a prefix; default: the last part of
-                the address, or no folder.
+            uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files, and with
+                `checksum` a prefix as `s3://bucket/folder` all objects below it.
+            name: its path in the artifact, or the folder for what is below; default: from the address.
             checksum: for `https://`, `s3://`, `gs://` and `az://`; buckets need `runvitals[bucket]`, and
                 credentials in the environment. Default: for what ends with `/`, such as `s3://bucket/folder/`.
             max_objects: an error if a folder or prefix has more; default: 250,000, the most of an artifact.
 
         Raises:
-            ValueError: an invalid address or name, one whose content cannot be identified, or too many below.
+            ValueError: an invalid address or name, an unknown kind of address, or too many contents below.
             OSError: the content cannot be read, or there is none.
-
-        Example:
-            >>> artifact.add_reference("s3://training-data/mnist/", name="raw", max_objects=10_000)
         """
         return self._open_draft().add_reference(str(uri), name, checksum, max_objects)
 
@@ -247,7 +239,7 @@ class Artifact:
         """Write a new file of the artifact.
 
         Args:
-            policy: ignored; W&B's function has it.
+            policy: ignored.
 
         Example:
             >>> with artifact.new_file("labels.json") as file:

@@ -16,8 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from runvitals.model import small_files
-from runvitals.model.limits import FILE_BYTES, PIECE_BYTES, SMALL_FILE_BYTES
+from runvitals.model.limits import FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.server.files.disk_space import DiskSpace, FileNotStored
 from runvitals.server.files.storage.stored_files import StoredFile
@@ -38,7 +37,7 @@ _UNUSED_PER_TURN = 1000
 _RESERVED_AT_ONCE = 16 << 20
 """A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
-_AT_ONCE = 4
+AT_ONCE = 4
 """Small files of one request that a bucket is given, or asked for, at the same time."""
 
 _Content: TypeAlias = tuple[int, str]
@@ -241,7 +240,7 @@ class ReceivedFiles:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
 
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
             list(threads.map(take, contents.items()))
 
     @contextmanager
@@ -286,6 +285,11 @@ class ReceivedFiles:
     def place_of_report(self, report_id: int) -> int:
         """Return where the files of a report are kept: see `StoredFile`."""
         return self._files.place_of_report(report_id)
+
+    @property
+    def in_folder(self) -> bool:
+        """Whether contents are in a folder of this machine, but for those of teams with a bucket."""
+        return isinstance(self._store, FolderFileStore)
 
     def _store_of(self, place: int) -> FileStore:
         if not place:
@@ -412,34 +416,6 @@ class ReceivedFiles:
         except FileNotFoundError:
             log.error("the content of a file is lost", extra={"fields": {"sha256": file.sha256}})
             return None
-
-    def small_contents(self, files: Iterable[StoredFile]) -> dict[str, bytes]:
-        """The contents of small files, by their SHA-256, as many as fit into one request.
-
-        Left out are files in the bucket of a team, to which clients are led, and what is lost.
-        """
-        room, wanted = PIECE_BYTES, {}
-        for file in files:
-            size = small_files.HEAD_BYTES + file.bytes
-            if file.bytes <= SMALL_FILE_BYTES and size <= room and not file.place:
-                room -= 0 if file.sha256 in wanted else size
-                wanted[file.sha256] = file
-
-        def read(file: StoredFile) -> bytes | None:
-            opened = self.open_file(file)
-            if opened is None:
-                return None
-            with opened.file as content:
-                return content.read(file.bytes)
-
-        if isinstance(self._store, FolderFileStore):
-            contents = list(map(read, wanted.values()))
-        else:
-            with ThreadPoolExecutor(_AT_ONCE) as threads:
-                contents = list(threads.map(read, wanted.values()))
-        return {
-            sha256: content for sha256, content in zip(wanted, contents, strict=True) if content is not None
-        }
 
     def open(self, run_id: int, sha256: str) -> OpenedContent | None:
         """A file that a run has sent; None if it has not, or if the content is lost."""

@@ -392,3 +392,45 @@ def test_files_are_sent_at_the_same_time_and_the_reason_why_one_was_not_is_raise
     full.update(item["sha256"] for item in items)
     with pytest.raises(TooEarly, match="507 no space"):
         uploads.FileUploads(str(tmp_path), RUN, [request, request]).upload([note], None)
+
+
+@pytest.mark.parametrize(
+    ("request_s", "most_bytes", "pieces"),
+    [(0.01, 1 << 30, [1, 2, 4, 8, 5]), (0.01, PIECE_BYTES, [1, 2, *[1] * 19]), (0.6, 1 << 30, [1] * 20)],
+    ids=["fast", "an earlier server", "slow"],
+)
+def test_pieces_grow_as_far_as_the_server_takes_them_in_time(
+    tmp_path: Path, request_s: float, most_bytes: int, pieces: list[int]
+) -> None:
+    files = RunFiles(str(tmp_path))
+    item = files.add(noise(20 * PIECE_BYTES))
+    now = [0.0]
+    tried: list[int] = []
+    arrived = bytearray()
+
+    class Answer:
+        retry_after_s = None
+
+        def __init__(self, status: int, value: Any) -> None:
+            self.status, self.body = status, json.dumps(value).encode()
+
+    def request(method: str, path: str, body: Any, headers: Any) -> Any:
+        if method == "POST":
+            return Answer(200, {"files": [{"sha256": item["sha256"], "offset": len(arrived)}]})
+        now[0] += request_s
+        tried.append(len(body) // PIECE_BYTES)
+        if len(body) > most_bytes:
+            return Answer(413, "<html>too large</html>")
+        arrived.extend(b"".join(body))
+        return Answer(200, {"offset": len(arrived), "complete": len(arrived) == item["bytes"]})
+
+    note = type("N", (), {"seq": 3, "value": {"items": [item]}})()
+    made = uploads.FileUploads(str(tmp_path), RUN, [request], lambda: now[0])
+    while True:
+        try:
+            assert made.upload([note], None) == {}
+            break
+        except Unfinished:
+            continue
+    assert hashlib.sha256(arrived).hexdigest() == item["sha256"]
+    assert tried == pieces

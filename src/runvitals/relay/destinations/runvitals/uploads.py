@@ -222,19 +222,8 @@ class FileUploads:
             while sha256 not in self._arrived and sha256 not in self._missing:
                 if self._progressed and self._clock() > until_s:
                     raise Unfinished
-                self._progressed = True
-                length, start_s = min(self._piece_bytes, size - offset), self._clock()
-                response = self._request(
-                    "PUT",
-                    f"{self._path}/{sha256}{_query(entity, offset=offset, size=size)}",
-                    FilePart(fd, offset, length),
-                    {"Content-Type": "application/octet-stream"},
-                )
-                if response.status == _TOO_LARGE and length > PIECE_BYTES:
-                    # An earlier version of the server, or a proxy.
-                    self._piece_bytes = self._largest_piece = PIECE_BYTES
-                    continue
-                self._choose_piece(length, self._clock() - start_s)
+                address = f"{self._path}/{sha256}{_query(entity, offset=offset, size=size)}"
+                response = self._send_piece(address, fd, offset, size)
                 if response.status == _OTHER_OFFSET and attempts < _ATTEMPTS:
                     attempts += 1
                     offset = int(_json(response).get("offset") or 0)
@@ -256,6 +245,18 @@ class FileUploads:
             if sha256 in self._arrived or sha256 in self._missing:
                 self._begun.pop(sha256, None)
             os.close(fd)
+
+    def _send_piece(self, address: str, fd: int, offset: int, size: int) -> ServerResponse:
+        """Send a piece of a file to an address; a shorter one if it is too long."""
+        self._progressed = True
+        while True:
+            length, start_s = min(self._piece_bytes, size - offset), self._clock()
+            headers = {"Content-Type": "application/octet-stream"}
+            response = self._request("PUT", address, FilePart(fd, offset, length), headers)
+            if response.status != _TOO_LARGE or length <= PIECE_BYTES:
+                self._choose_piece(length, self._clock() - start_s)
+                return response
+            self._piece_bytes = self._largest_piece = PIECE_BYTES  # an earlier server, or a proxy
 
     def _choose_piece(self, sent_bytes: int, took_s: float) -> None:
         """Choose the size of the next pieces: a request shall take some of a turn, and not much of it."""

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 from runvitals.model import small_files
 from runvitals.server.access.control import AccessControl
 from runvitals.server.artifacts.storage.entries import MAX_PATHS
+from runvitals.server.files.small_contents import small_contents
 from runvitals.server.http.responses import ErrorResponses
 from runvitals.server.http.same_origin import INERT_POLICY
 from runvitals.server.service_parameters import received_files
@@ -34,7 +35,7 @@ def small_contents_response(
     The client asks for each of the others by itself, and gets the reason there if it is lost.
     """
     entries = access.metadata_store.artifacts.entries.named(version_id, paths)
-    contents = received_files(request).small_contents([entry.stored for entry in entries if entry.stored])
+    contents = small_contents(received_files(request), [entry.stored for entry in entries if entry.stored])
     access.metadata_store.read_days.note_version(version_id, access.clock())
     headers: dict[str, Any] = {
         "content-security-policy": INERT_POLICY,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, HTTPException, Query, Request
@@ -12,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.base import deadline
 from runvitals.journal.paths import check_run_id
-from runvitals.model.filter import Filter
-from runvitals.server.access.permission import needs
+from runvitals.model.filter import Filter, ReadableRuns
+from runvitals.server.access.permission import needs, route_check
 from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract
 from runvitals.server.charts.overlay.lines import COLUMNS, KeyLines, grouped_lines, rows_of
 from runvitals.server.charts.overlay.plan import MetricNames
@@ -65,6 +66,10 @@ class RequestedRuns:
         found = await self._library.named(ids, self._place)
         self.reading = RunReading(found)
         return found
+
+    def restrict(self, readable: ReadableRuns | None) -> None:
+        """Find only these from now on; None: all."""
+        self._place = replace(self._place, readable=readable)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields `runs` and `missing`."""
@@ -264,6 +269,14 @@ async def in_time(work: Callable[[], T]) -> T:
 )
 async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
     """Stream the ids of the runs that have changed."""
-    services = services_of(request)
-    events = changed_runs.stream(ChangedRuns(runs.find), services.closing)
+    services, changes = services_of(request), ChangedRuns(runs.find)
+
+    def follow(readable: ReadableRuns | None) -> None:
+        runs.restrict(readable)
+        changes.find_again()
+
+    access = route_check(request)
+    if access is not None:
+        access.follow_readable_runs(request, follow)
+    events = changed_runs.stream(changes, services.closing)
     return EventStream(request, services.open_streams, events)
