@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+import unicodedata
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -25,6 +26,8 @@ MAX_VERSION_BYTES: Final = 1 << 53
 """Bytes of all entries of a version, as their manifest says; float64 represents every integer up to it."""
 LATEST: Final = "latest"
 
+_UNSEEN: Final = frozenset(("Cf", "Zs", "Zl", "Zp"))
+"""Categories of characters that are not seen: formats such as U+202E, and spaces of any width."""
 _CONTROL = re.compile("[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 _VERSION = re.compile(r"v\d+")
 _MAX_DIGEST: Final = 1024
@@ -49,9 +52,16 @@ def checked_label(what: str, text: str, forbidden: str = "/:") -> str:
 
 
 def checked_alias(alias: str) -> str:
-    """Return the alias, or raise ValueError if it is invalid or has the form of a version."""
+    """Return the alias, or raise ValueError if it is invalid or has the form of a version.
+
+    Two aliases that look alike differ in what is seen: otherwise one could pass for a protected one.
+    """
     if is_version(alias):
         raise ValueError(f"invalid alias {alias!r}: versions are named by the server")
+    hidden = [character for character in alias if unicodedata.category(character) in _UNSEEN]
+    if hidden.count(" ") < len(hidden) or alias != alias.strip():
+        shown = ascii(alias[:60])
+        raise ValueError(f"invalid alias {shown}; expected no invisible characters, and spaces only inside")
     return checked_label("alias", alias)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from runvitals.model.artifact_names import checked_alias
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.patience import eventually
 from tests.server.access.organisation import NOW, TEAM
@@ -237,6 +238,13 @@ def test_a_registry_takes_some_types_has_another_name_and_is_sorted(linked: Regi
 @pytest.mark.parametrize("name", ["", "/", "a/b", "-x", "x" * 101, "a\u202eb"])
 def test_names_that_no_registry_can_have(linked: Registries, name: str) -> None:
     assert linked.ask("carol", "POST", json={"name": name}).status_code == 422
+
+
+@pytest.mark.parametrize("alias", ["production\u200b", "\u202enoitcudorp", " production", "pro\u00a0duction"])
+def test_no_alias_looks_like_a_protected_one(alias: str) -> None:
+    with pytest.raises(ValueError, match="expected no invisible characters"):
+        checked_alias(alias)
+    assert checked_alias("best so far") == "best so far"
 
 
 def test_a_registry_is_no_project(linked: Registries) -> None:

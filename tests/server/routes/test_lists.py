@@ -9,7 +9,9 @@ import pytest
 
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.alerts.storage.destinations import SealedUrl
+from runvitals.server.artifacts.storage.run_lineage import Lineage
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.registry.storage.logged_models import LoggedModel
 from runvitals.server.sign_on.storage.logins import ProviderIdentity
 from runvitals.server.sweeps.storage.rows import Sweep
 from runvitals.store.files.bucket_location import BucketLocation
@@ -43,6 +45,10 @@ NOT_LISTS = frozenset(
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}",
         "/api/v1/entities/{entity}/projects/{project}/artifact-dependents",
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/content",
+        "/api/v1/entities/{entity}/projects/{project}/datasets/{dataset}",
+        "/api/v1/entities/{entity}/projects/{project}/datasets/{dataset}/lineage",
+        "/api/v1/entities/{entity}/projects/{project}/logged-models/{model}",
+        "/api/v1/entities/{entity}/projects/{project}/logged-models/{model}/lineage",
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/contents",
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/lineage",
         "/api/v1/entities/{entity}/projects/{project}/sweeps/{sweep}",
@@ -139,6 +145,7 @@ def full(vision: AccountsServer) -> AccountsServer:
     for name, content in (("mnist", b"1"), ("mnist", b"2"), ("faces", b"3")):
         logged(vision.metadata_store, digits, {"a": content, "b": b"0"}, name)
     add_registries(vision)
+    add_logged_items(vision)
     rules, sweeps = "entities/vision/alert-rules", "entities/vision/projects/digits/sweeps"
     configuration = {"method": "random", "parameters": {"lr": {"min": 0.1, "max": 1.0}}}
     for rule in vision.ask("ada", "GET", rules)["ready"][:2]:
@@ -157,6 +164,18 @@ def full(vision: AccountsServer) -> AccountsServer:
         vision.ask("ada", "POST", "teams/vision/automations/1/test", 202)
     eventually(lambda: all(row["ended_ms"] for row in vision.ask("ada", "GET", HISTORY)["notifications"]))
     return vision
+
+
+def add_logged_items(vision: AccountsServer) -> None:
+    """Two datasets and two logged models of a run."""
+    store, now_ms = vision.metadata_store, vision.clock()
+    number = store.runs.places("run-0")[0].run_id
+    rows = {"name": "rows", "source_type": "code", "source": ""}
+    used = [{"tags": [], "dataset": {**rows, "digest": digest}} for digest in ("1", "2")]
+    store.run_lineage.add(number, Lineage(datasets=used))
+    for uid in ("m-1", "m-2"):
+        model = (uid, store.projects.id("digits"), "net", None, "READY", None, {}, {}, now_ms, now_ms)
+        store.logged_models.add(LoggedModel(*model))
 
 
 def add_registries(vision: AccountsServer) -> None:
