@@ -38,7 +38,7 @@ class History:
 
     Attributes:
         others: those values, in the order of logging.
-        left_out: how many older ones there were.
+        left_out: how many older ones there were, without booleans.
     """
 
     def __init__(self, writer: str) -> None:
@@ -71,8 +71,9 @@ class History:
         self.others.append(other)
         self._other_bytes += other.nbytes
         while len(self.others) > _MAX_OTHERS or self._other_bytes > _MAX_OTHER_BYTES:
-            self._other_bytes -= self.others.popleft().nbytes
-            self.left_out += 1
+            oldest = self.others.popleft()
+            self._other_bytes -= oldest.nbytes
+            self.left_out += not isinstance(oldest.value, bool)  # these are numbers, too
 
     @property
     def keys(self) -> list[str]:
