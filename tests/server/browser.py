@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -124,15 +125,14 @@ class Browser:
 
     def _start(self, profile: str) -> subprocess.Popen[bytes]:
         command = [self._program, *_FLAGS, *self._flags, f"--user-data-dir={profile}", "about:blank"]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
 
     def _stop(self) -> None:
-        self._process.terminate()
-        try:
-            self._process.wait(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        """End the program, which may be a script, and the browser that it started."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
     def _address(self, profile: str) -> str:
         """The port of the browser's DevTools, which it writes into its profile when they are ready."""
