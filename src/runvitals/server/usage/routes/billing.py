@@ -12,7 +12,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -34,12 +34,11 @@ class BillingAdministrator(ResponseBody):
     state: str
 
 
-class BillingAdministratorsPage(ResponseBody):
-    """A page of billing administrators and viewers, by name."""
-
-    administrators: list[BillingAdministrator]
-    total: int
-    next: str | None
+BillingAdministratorsPage = page_body(
+    "BillingAdministratorsPage",
+    "A page of billing administrators and viewers, by name.",
+    administrators=list[BillingAdministrator],
+)
 
 
 @router.get(
