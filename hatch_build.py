@@ -101,11 +101,12 @@ def build(root: Path) -> None:
         # In a copy, so that node_modules of a developer and concurrent builds are not affected.
         web = Path(folder, "web")
         shutil.copytree(root / "web", web, ignore=shutil.ignore_patterns("node_modules"))
+        copied = digest(Path(folder))  # before the build: the sources may change while it goes on
         _run([*npm, "ci", "--omit=dev", "--no-audit", "--no-fund", "--ignore-scripts"], web, node)
         built = Path(folder, "static")
         vite = Path("node_modules", "vite", "bin", "vite.js")
         _run([str(node), str(vite), "build", "--outDir", str(built)], web, node)
-        (built / STAMP).write_text(digest(root))
+        (built / STAMP).write_text(copied)
         shutil.rmtree(root / STATIC, ignore_errors=True)
         shutil.copytree(built, root / STATIC)
 

@@ -10,7 +10,6 @@ started and ended, user and system. `memory` is the largest of the server's proc
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import socket
@@ -24,7 +23,7 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks.files import cpu_s, memory_mb
+from benchmarks.files import cpu_s, memory_mb, options
 
 _OURS = """
 import runvitals, sys
@@ -161,11 +160,7 @@ def mlflows(folder: str, data: str, name: str, label: str) -> None:
 
 def main() -> None:
     """Measure many small files and a large one."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=10_000)
-    parser.add_argument("--kilobytes", type=int, default=10)
-    parser.add_argument("--megabytes", type=int, default=1024)
-    arguments = parser.parse_args()
+    arguments = options(__doc__)
     print(f"{'':<44}{'wall s':>8}{'client s':>10}{'server s':>10}{'memory MB':>11}")
     for name, count, size in (
         ("large", 1, arguments.megabytes << 20),

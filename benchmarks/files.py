@@ -84,13 +84,18 @@ def measure(name: str, folder: str, items: list[dict[str, Any]], together: bool)
         print(f"{name:<34}{wall:>9.1f}{own:>11.2f}{cpu:>11.2f}{memory_mb(pid):>12.0f}", flush=True)
 
 
-def main() -> None:
-    """Measure small files, together and one by one, and a large one."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(description: str | None) -> argparse.Namespace:
+    """Return the options of a command line: how many small files of which size, and how large one file."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--kilobytes", type=int, default=10)
     parser.add_argument("--megabytes", type=int, default=1024)
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure small files, together and one by one, and a large one."""
+    arguments = options(__doc__)
     print(f"{'':<34}{'wall s':>9}{'sender s':>11}{'server s':>11}{'memory MB':>12}")
     with tempfile.TemporaryDirectory() as data:
         folder = paths.run_dir("a", data)

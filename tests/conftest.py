@@ -23,7 +23,9 @@ from tests.leftovers import left_running
 from tests.shared_statements import share_statements
 
 # Before another test module imports them. They are not called test_*, and contain assertions.
-pytest.register_assert_rewrite("tests.store.samples.conformance", "tests.store.samples.comparison")
+pytest.register_assert_rewrite(
+    "tests.store.samples.conformance", "tests.store.samples.comparison", "tests.server.pages.accessibility"
+)
 
 # A busy machine must not fail a test.
 settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -5,6 +5,8 @@
     python -m benchmarks.fleet --only month                     # a chart of 30 days
     python -m benchmarks.fleet --only cold                      # old samples in a bucket
     python -m benchmarks.fleet --only failover --seconds 600    # one server is killed every minute
+    python -m benchmarks.fleet --only faults                    # three servers of deploy/compose, parts fail
+    python -m benchmarks.fleet --only faults --before OLD/src   # they are upgraded meanwhile
 
 Samples are those of this machine, spread over the hosts as in `benchmarks.store`. ClickHouse is chDB, if it
 is installed, and Debian's old version otherwise; for servers that are killed it is Debian's.
@@ -16,8 +18,9 @@ import argparse
 import os
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
-from benchmarks.fleet import cold, failover, month, stores
+from benchmarks.fleet import cold, failover, faults, month, stores
 from benchmarks.store import capture
 from benchmarks.store.dataset import Fleet
 from benchmarks.store.measure import Numbers
@@ -34,7 +37,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120, help="of sending to servers; default: 120")
     parser.add_argument("--kill-every", type=float, default=60, help="seconds; default: 60")
     parser.add_argument("--days", type=int, default=30, help="of the chart of a month; default: 30")
-    parser.add_argument("--only", choices=["stores", "month", "cold", "failover"], help="measure only this")
+    parser.add_argument(
+        "--only", choices=["stores", "month", "cold", "failover", "faults"], help="measure only this"
+    )
+    parser.add_argument(
+        "--before", type=Path, help="`src` of an earlier version, from which servers are upgraded"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.only in (None, "stores"):
@@ -45,6 +53,9 @@ def main() -> None:
             print(_cold(folder))
         if options.only in (None, "failover"):
             print("\n".join(failover.measure(options.hosts, options.seconds, options.kill_every, folder)))
+        if options.only == "faults":
+            for line in faults.measure(Path(folder), options.before):
+                print(line, flush=True)
 
 
 def _stores(hosts: int, ticks: int, folder: str) -> str:

@@ -36,7 +36,7 @@ class Load(NamedTuple):
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """A browser whose pages have `window.timeline`."""
-    with Browser() as browser:
+    with Browser(full=True) as browser:
         browser.resize(WIDTH, HEIGHT)
         browser.call("Network.enable")
         browser.call("Network.setCacheDisabled", cacheDisabled=True)

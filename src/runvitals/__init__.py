@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from runvitals.readers.servers.wandb.restored_file import restore as restore
     from runvitals.sdk import Run, SettingError, Settings, init
     from runvitals.sdk.artifacts.artifact import Artifact
+    from runvitals.sdk.artifacts.time_to_live import ArtifactTTL as ArtifactTTL
     from runvitals.sdk.integrations.wandb import AlertLevel, login
     from runvitals.sdk.integrations.wandb import sagemaker_auth as sagemaker_auth
     from runvitals.sdk.media.annotations import Classes
@@ -108,6 +109,7 @@ _MEDIA = ("Audio", "Histogram", "Html", "Image", "Text", "Video")
 _SWEEPS = ("agent", "sweep")
 _MODULES = {
     "Artifact": "sdk.artifacts.artifact",
+    "ArtifactTTL": "sdk.artifacts.time_to_live",
     "Classes": "sdk.media.annotations",
     "Client": "readers.servers",
     "JoinedTable": "sdk.media.wandb_media",

@@ -23,3 +23,9 @@ __all__ = [
     "Video",
     "box3d",
 ]
+
+
+def __getattr__(name: str) -> object:
+    from runvitals.sdk import wandb_names
+
+    raise wandb_names.absence_error("module", name)

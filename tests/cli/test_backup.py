@@ -23,6 +23,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.server.backup.manifest import read_manifest
+from runvitals.server.backup.progress import Progress
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import downgrade, is_empty, newest, present
 from runvitals.store.errors import StoreError
@@ -382,3 +383,14 @@ def test_an_empty_database_is_not_backed_up(
     database = Database(server.address("unused"))
     assert is_empty(database)
     database.close()
+
+
+def test_lines_say_when_a_copy_ends() -> None:
+    written: list[str] = []
+    now_s = [0.0]
+    progress = Progress(written.append, lambda: now_s[0])
+    progress.stage("copying")
+    for now_s[0], done in ((5.0, 1), (10.0, 25), (15.0, 30), (20.0, 40)):
+        progress.far(f"{done} of 100 MB", done, 100)
+    progress.far("done", 100, 100)
+    assert written == ["copying", "25 of 100 MB, 0:30 left", "40 of 100 MB, 0:30 left"]

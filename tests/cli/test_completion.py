@@ -52,6 +52,31 @@ def test_bash_completes(words: list[str], expected: str, capsys: pytest.CaptureF
     assert expected in done.stdout.split(), done.stderr
 
 
+_RUN_IDS = {
+    "bash": "COMP_WORDS=(runvitals show --dir {folder} ab) COMP_CWORD=4; _runvitals_runs ab",
+    "zsh": "words=(show --dir {folder} ab) CURRENT=4; compadd() {{ print -l $runs }}; _runvitals_runs",
+    "fish": "function commandline; printf '%s\\n' show --dir {folder} ab; end; _runvitals_runs",
+}
+
+
+@pytest.mark.parametrize("shell", sorted(_RUN_IDS))
+def test_shells_list_the_runs_of_a_folder(
+    shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"this machine has no {shell}")
+    for name in ("abc1", "abd-2", "$(touch x)"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    begin = script.index("function _runvitals_runs" if shell == "fish" else "_runvitals_runs()")
+    function = script[begin : script.index("\nend\n" if shell == "fish" else "\n}\n", begin) + 5]
+    command = f"{function}\n{_RUN_IDS[shell].format(folder=tmp_path)}"
+    done = subprocess.run([shell, "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert {"abc1", "abd-2"} <= set(done.stdout.split()), done.stderr
+    assert not (tmp_path / "x").exists()
+
+
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_scripts_of_other_shells_have_all_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0

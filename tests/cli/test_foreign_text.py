@@ -339,3 +339,11 @@ def test_text_from_invalid_arguments(folder: Path, capsys: pytest.CaptureFixture
     assert isinstance(parser, argparse.ArgumentParser)
     assert said(capsys, "show", "abc", f"--{EVIL}")
     assert os.path.isdir(folder)
+
+
+def test_characters_without_a_code_are_replaced() -> None:
+    beneath = io.BytesIO()
+    stream = Harmless(io.TextIOWrapper(beneath, "ascii"))
+    stream.write("größe … 85 °C\n")
+    stream.flush()
+    assert beneath.getvalue() == b"gr??e ... 85 C\n"

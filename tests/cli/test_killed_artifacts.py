@@ -232,8 +232,7 @@ def readable(store: MetadataStore, files: ReceivedFiles, project_id: int) -> set
     for member in store.artifacts.collections.members(collection.id, 0, 10_000, oldest_first=True):
         for entry in store.artifacts.entries.all(member.version.id):
             assert entry.sha256 is not None
-            file = store.stored_files.stored(entry.sha256, entry.place)
-            opened = None if file is None else files.open_file(file)
+            opened = None if entry.stored is None else files.open_file(entry.stored)
             assert opened is not None, entry.path
             with opened.file as content:
                 found.add(content.read())

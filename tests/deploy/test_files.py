@@ -15,6 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from runvitals.cli import server
+from runvitals.model.account_names import entity_name
 from runvitals.server.database.database import FURTHER_CONNECTIONS, POOLED_CONNECTIONS
 from runvitals.store.samples.clickhouse import parse_address
 
@@ -67,6 +68,14 @@ def test_the_compose_file_is_valid() -> None:
     assert services["postgres"]["command"][-1] == f"max_connections={len(servers) * CONNECTIONS + 4}"
     for named in re.findall(r"server [\w-]+ ([\w-]+):8900", (DEPLOY / "proxies" / "haproxy.cfg").read_text()):
         assert named in services
+
+
+def test_the_first_administrator_may_have_the_name_that_the_files_give() -> None:
+    composed = yaml.safe_load(COMPOSE.read_text())
+    values = yaml.safe_load((DEPLOY / "helm" / "runvitals" / "values.yaml").read_text())
+    environment = composed["services"]["server-1"]["environment"]
+    for name in (environment["RUNVITALS_ADMIN_NAME"], values["admin"]["name"]):
+        assert entity_name(name) == name
 
 
 def commands() -> dict[str, list[str]]:

@@ -86,6 +86,7 @@ class Prometheus(ServerProcess):
             f"--storage.tsdb.path={folder}/data",
             f"--web.listen-address=127.0.0.1:{port}",
             "--web.enable-remote-write-receiver",
+            "--enable-feature=native-histograms",
         ]
         super().__init__("prometheus", words, f"{self.url}/-/ready", folder / "log")
 

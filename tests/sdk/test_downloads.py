@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -93,26 +94,82 @@ def test_a_folder_is_compared(artifact: runvitals.Artifact, capsys: pytest.Captu
     ]
 
 
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectService]:
+    """Objects of S3, with credentials for them in the environment."""
+    service = ObjectService()
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+        ("AWS_ENDPOINT_URL", service.url),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(name, value)
+    yield service
+    service.close()
+
+
+def test_a_prefix_adds_the_objects_below_it(
+    artifact: runvitals.Artifact, s3: ObjectService, tmp_path: Path
+) -> None:
+    objects = {"raw/a.txt": b"a", "raw/sub/b b.txt": b"bb", "raw/empty": b"", "raw2/c": b"c", "top": b"t"}
+    for key, content in objects.items():
+        s3.put(quote(key), content)
+    s3.put("raw/", b"")  # as consoles make folders
+    s3.true_tags = True
+    bucket = f"s3://{s3.bucket}"
+    with runvitals.init(project="digits", mode="offline") as run:
+        outside = runvitals.Artifact("outside", "dataset")
+        found = outside.add_reference(f"{bucket}/raw/")
+        assert [(entry.path, entry.bytes) for entry in found] == [
+            ("a.txt", 1),
+            ("empty", 0),
+            ("sub/b b.txt", 2),
+        ]
+        assert found[2].reference == f"{bucket}/raw/sub/b b.txt"
+        assert len({entry.digest for entry in found}) == 3
+        outside.add_reference(f"{bucket}/raw", "named", checksum=True)
+        outside.add_reference(bucket, "all", checksum=True, max_objects=5)
+        (unread,) = outside.add_reference(f"{bucket}/none/", "unread", checksum=False)
+        assert unread.digest == unread.reference
+        logged = run.log_artifact(outside).wait()
+    raw = {"a.txt": "a", "sub/b b.txt": "bb", "empty": ""}
+    everything = {key: content.decode() for key, content in objects.items()}
+    expected = {
+        **raw,
+        **{f"named/{path}": content for path, content in raw.items()},
+        **{f"all/{key}": content for key, content in everything.items()},
+    }
+    assert files_in(logged.download("there")) == expected
+    logged.verify("there")
+    s3.put("raw/a.txt", b"other")
+    with pytest.raises(ReferenceChanged, match="is not the one that was logged"):
+        logged.download("again")
+    outside = runvitals.Artifact("too many", "dataset")
+    with pytest.raises(ValueError, match=r"more than 4 files below s3://.*max_objects"):
+        outside.add_reference(bucket, checksum=True, max_objects=4)
+    (tmp_path / "tree").mkdir()
+    for name in ("x", "y"):
+        (tmp_path / "tree" / name).write_text(name)
+    with pytest.raises(ValueError, match=r"more than 1 files below .*tree; max_objects"):
+        outside.add_reference((tmp_path / "tree").as_uri(), max_objects=1)
+    with pytest.raises(OSError, match="there is nothing below it"):
+        outside.add_reference(f"{bucket}/none/")
+    assert outside.file_count == 0
+
+
 def test_references_are_fetched_and_checked(
-    artifact: runvitals.Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    artifact: runvitals.Artifact, s3: ObjectService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     far = tmp_path / "far of 100%"
     (far / "sub").mkdir(parents=True)
     (far / "a.txt").write_text("a")
     (far / "sub" / "b.txt").write_text("b")
-    s3 = ObjectService()
     handler = partial(SimpleHTTPRequestHandler, directory=str(far))
     monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
     web = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=web.serve_forever)
     thread.start()
-    for name, value in (
-        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
-        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
-        ("AWS_ENDPOINT_URL", s3.url),
-        ("AWS_DEFAULT_REGION", "us-east-1"),
-    ):
-        monkeypatch.setenv(name, value)
     try:
         s3.put("raw/c.txt", b"cc")
         address = f"http://127.0.0.1:{web.server_port}/a.txt"
@@ -145,7 +202,6 @@ def test_references_are_fetched_and_checked(
         web.shutdown()
         thread.join()
         web.server_close()
-        s3.close()
 
 
 class Terminal(io.StringIO):

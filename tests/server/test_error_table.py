@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 from fastapi import HTTPException
 
+import runvitals.server
 from runvitals.base.deadline import ClientLeft, TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.server.doors.mlflow.errors import error_response
@@ -19,6 +23,8 @@ from runvitals.store.errors import (
     NotFound,
     StoreError,
 )
+
+SERVER: Final = Path(runvitals.server.__file__).parent
 
 
 @pytest.mark.parametrize(
@@ -74,3 +80,11 @@ def test_mlflow_clients_get_the_same_statuses() -> None:
 
 def test_every_kind_has_a_status_of_an_error() -> None:
     assert {status for status in STATUSES.values() if not 400 <= status < 600} == set()
+
+
+def test_who_catches_refusals_catches_those_of_decisions_too() -> None:
+    """Decisions raise Starlette's exception, of which FastAPI's is a subclass."""
+    catching = [path for path in SERVER.rglob("*.py") if "except HTTPException" in path.read_text("utf-8")]
+    assert catching
+    for path in catching:
+        assert "from starlette.exceptions import HTTPException" in path.read_text("utf-8"), path

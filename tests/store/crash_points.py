@@ -4,24 +4,31 @@ A step is whatever may change a disk or a database: a statement of SQLite or Pos
 to ClickHouse, a file that is opened for writing, renamed, removed or synced. Statements of a transaction that
 follow each other and do the same with the same table are one step. At step n the process is killed
 (`kill`), or from step n on the disk is full (`full`). n grows until the operation ends before it.
+
+If all that is left is in a folder, the operation runs once: what `kill` would leave is copied at each step.
+That takes a third of the CPU.
 """
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import itertools
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import Pipe
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 import psycopg.errors
 from sqlalchemy import Engine, event
@@ -55,44 +62,127 @@ class Outcome:
 
 def interrupted(
     how: str,
-    folder: str,
+    work: str,
     renew: Callable[[], None],
     operate: Callable[[Callable[[int], None]], None],
     verify: Callable[[list[int]], None],
-    databases: Callable[[], str],
+    databases: Callable[[], str] | None = None,
 ) -> Outcome:
     """Interrupt an operation at each of its steps.
 
     Args:
         how: "kill" or "full".
-        folder: on the disk that becomes full.
+        work: the folder that the operation changes; what is beside it is on the disk that becomes full.
         renew: makes what there is before the operation.
         operate: the operation; it calls its argument with the number of what it acknowledges.
-        verify: raises an error if what is left is wrong; it gets the numbers that were acknowledged.
-        databases: a text that differs if what is left elsewhere than in the folder does. What is left is
-            verified once.
+        verify: raises an error if what is left is wrong; it gets the numbers that were acknowledged. It is
+            called in another process, once for all that is left alike.
+        databases: a text that differs if what is left elsewhere than in the folder does; None: nothing is.
     """
-    outcome, verified = Outcome(), set[tuple[str, ...]]()
-    for at in itertools.count(1):
-        renew()
-        acknowledged, step, status = _interrupted_at(at, how, folder, operate)
-        if status == _ENDED:
-            return outcome
-        outcome.steps.append(step)
-        if status not in ((-signal.SIGKILL,) if how == "kill" else (_REFUSED, _WENT_ON)):
-            outcome.failures.append(f"step {at}, {step}: the operation ended with {status}")
-            continue
-        left = (_digest(folder), databases(), repr(acknowledged))
-        if left in verified:
-            continue
-        verified.add(left)
-        if _child(partial(_verified, verify, acknowledged))[1] != _ENDED:
-            outcome.failures.append(f"step {at}, {step}: see the output of the process")
+    with _verifier(verify) as verified:
+        if how == "kill" and databases is None:
+            return _stopped_at_each_step(work, renew, operate, verified)
+        outcome, seen = Outcome(), set[tuple[str, ...]]()
+        for at in itertools.count(1):
+            renew()
+            acknowledged, step, status = _interrupted_at(at, how, work, operate)
+            if status == _ENDED:
+                return outcome
+            outcome.steps.append(step)
+            if status not in ((-signal.SIGKILL,) if how == "kill" else (_REFUSED, _WENT_ON)):
+                outcome.failures.append(f"step {at}, {step}: the operation ended with {status}")
+                continue
+            left = (_digest(work), databases() if databases else "", repr(acknowledged))
+            if left not in seen and not verified(acknowledged):
+                outcome.failures.append(f"step {at}, {step}: see the output of the process")
+            seen.add(left)
     raise AssertionError("unreachable")
 
 
-def _verified(verify: Callable[[list[int]], None], acknowledged: list[int], _: object) -> None:
-    verify(acknowledged)
+def _stopped_at_each_step(
+    work: str,
+    renew: Callable[[], None],
+    operate: Callable[[Callable[[int], None]], None],
+    verified: Callable[[list[int]], bool],
+) -> Outcome:
+    """Run the operation once. At each step its process is stopped, and the folder is copied: that is what
+    would be left if it was killed there."""
+    outcome, acknowledged = Outcome(), list[int]()
+    left: dict[tuple[str, ...], tuple[str, str, list[int]]] = {}
+    renew()
+
+    def work_on(report: Callable[[str], None]) -> None:
+        last = ""
+
+        def step(what: str, kind: str = "") -> None:
+            nonlocal last
+            last, previous = kind, last
+            if not (kind and kind == previous):
+                report(f"step {what}")
+                signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+
+        with _watched(step):
+            operate(lambda number: report(f"acknowledged {number}"))
+
+    pid, lines = _forked(work_on)
+    with lines:
+        for line in lines:
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "acknowledged":
+                acknowledged.append(int(rest))
+                continue
+            if not os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]):
+                raise AssertionError(f"the operation ended at {rest}")
+            outcome.steps.append(rest)
+            state = (_digest(work), repr(acknowledged))
+            if state not in left:
+                copy = f"{work}.{len(outcome.steps)}"
+                shutil.copytree(work, copy)
+                left[state] = copy, rest, list(acknowledged)
+            os.kill(pid, signal.SIGCONT)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status != _ENDED:
+        outcome.failures.append(f"the operation ended with {status}")
+    for copy, step, numbers in left.values():
+        shutil.rmtree(work)
+        os.rename(copy, work)
+        if not verified(numbers):
+            outcome.failures.append(f"step {step}: see the output of the process")
+    return outcome
+
+
+@contextmanager
+def _verifier(verify: Callable[[list[int]], None]) -> Iterator[Callable[[list[int]], bool]]:
+    """A fork of this process that verifies what is left, whenever it is asked to."""
+    ours, theirs = Pipe()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        gc.freeze()
+        gc.enable()
+        try:
+            while True:
+                acknowledged = theirs.recv()
+                signal.alarm(int(PATIENCE_S))
+                try:
+                    verify(acknowledged)
+                    right = True
+                except Exception:  # noqa: BLE001 - it is a failure of the test
+                    traceback.print_exc()
+                    right = False
+                theirs.send(right)
+        finally:
+            sys.stderr.flush()
+            os._exit(_ENDED)
+    theirs.close()
+
+    def verified(acknowledged: list[int]) -> bool:
+        ours.send(acknowledged)
+        return bool(ours.recv())
+
+    with ours:
+        yield verified
+    os.waitpid(pid, 0)
 
 
 def _digest(folder: str) -> str:
@@ -108,13 +198,13 @@ def _digest(folder: str) -> str:
 def _interrupted_at(
     at: int,
     how: str,
-    folder: str,
+    work: str,
     operate: Callable[[Callable[[int], None]], None],
 ) -> tuple[list[int], str, int]:
     """Interrupt the operation at a step. Returns what it acknowledged, the step, and how it ended."""
-    ballast = os.path.join(folder, "ballast")
+    ballast = f"{work}.ballast"
 
-    def work(report: Callable[[str], None]) -> int:
+    def work_on(report: Callable[[str], None]) -> int:
         numbers = itertools.count(1)
         is_full, last = False, ""
 
@@ -134,7 +224,10 @@ def _interrupted_at(
             operate(lambda number: report(f"acknowledged {number}"))
         return _WENT_ON if is_full else _ENDED
 
-    lines, status = _child(work)
+    pid, file = _forked(work_on)
+    with file:
+        lines = file.read().splitlines()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with suppress(FileNotFoundError):
         os.unlink(ballast)
     acknowledged = [int(line.split()[1]) for line in lines if line.startswith("acknowledged ")]
@@ -142,17 +235,15 @@ def _interrupted_at(
     return acknowledged, "".join(steps), status
 
 
-def _child(work: Callable[[Callable[[str], None]], int | None]) -> tuple[list[str], int]:
-    """Run `work` in a fork of this process. Returns the lines that it reported, and how it ended."""
+def _forked(work: Callable[[Callable[[str], None]], int | None]) -> tuple[int, TextIO]:
+    """Run `work` in a fork of this process. Returns its number, and the lines that it reports."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
         _run(work, lambda line: os.write(writing, f"{line}\n".encode()))
     os.close(writing)
-    with open(reading, encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    return lines, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return pid, open(reading, encoding="utf-8")
 
 
 def _run(work: Callable[[Callable[[str], None]], int | None], report: Callable[[str], object]) -> NoReturn:

@@ -319,11 +319,11 @@ def main(name: str, how: str, folder: str, postgresql: str = "", clickhouse: str
     gc.disable()  # in the forks it would copy the memory that they share
     outcome = interrupted(
         how,
-        folder,
+        work,
         renew,
         lambda acknowledge: operation.operate(case, acknowledge),
         lambda acknowledged: operation.verify(case, acknowledged),
-        lambda: "" if server is None else repr(_in_database(server, "work")),
+        None if server is None else lambda: repr(_in_database(server, "work")),
     )
     print(json.dumps(dataclasses.asdict(outcome)))
 

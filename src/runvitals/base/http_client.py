@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import http.client
 import io
+import os
 import time
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from email.message import Message
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit
 
 from runvitals.base.numbers import parse_number
@@ -31,6 +32,7 @@ _WHOLE_RESPONSE = 10
 occupy the thread of its destination for ever."""
 _TEMPORARY = frozenset({408, 425, 429})
 _FIRST_FINAL = 200
+_BLOCK_BYTES = 1 << 20
 
 
 class ServerResponse:
@@ -83,6 +85,34 @@ def _date_s(text: str) -> float | None:
         return None
 
 
+class FilePart:
+    """A part of an open file as a body: it is read while it is sent, so that it takes no memory.
+
+    Args:
+        fd: open for reading as long as the request takes.
+    """
+
+    def __init__(self, fd: int, offset: int, size: int) -> None:
+        self._fd = fd
+        self._offset = offset
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[bytes]:
+        sent = 0
+        while sent < self._size:
+            block = os.pread(self._fd, min(_BLOCK_BYTES, self._size - sent), self._offset + sent)
+            if not block:
+                raise OSError(f"the file was cut off at byte {self._offset + sent:,}")
+            sent += len(block)
+            yield block
+
+
+Body: TypeAlias = "bytes | FilePart"
+
+
 class HttpClient:
     """An HTTP client for one server.
 
@@ -131,7 +161,7 @@ class HttpClient:
         return self.request("POST", path, body, headers)
 
     def request(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self, method: str, path: str, body: Body | None, headers: Mapping[str, str]
     ) -> ServerResponse:
         """Send a request and read the whole response. Redirects are not followed.
 
@@ -148,7 +178,7 @@ class HttpClient:
             raise ConnectionError(f"could not reach {self.url}: {error.strerror or error}") from error
 
     def _send_again_if_closed(
-        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+        self, method: str, path: str, body: Body | None, headers: Mapping[str, str]
     ) -> ServerResponse:
         reused = self._connection is not None
         try:
@@ -159,13 +189,15 @@ class HttpClient:
                 raise
         return self._send(method, path, body, headers)
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> ServerResponse:
+    def _send(self, method: str, path: str, body: Body | None, headers: Mapping[str, str]) -> ServerResponse:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._connect()
         elif connection.sock is not None:
             connection.sock.settimeout(self._timeout_s)  # less was left for the last response
         all_headers = {"User-Agent": f"runvitals/{__version__}", **headers}
+        if isinstance(body, FilePart):
+            all_headers["Content-Length"] = str(len(body))  # else it would be sent in chunks
         try:
             connection.request(method, f"{self._absolute}{self._path}{path}", body, all_headers)
             try:

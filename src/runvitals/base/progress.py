@@ -99,7 +99,7 @@ class WorkProgress:
         seconds = self._clock() - self._start_s
         if not self._total or not self._done or seconds <= 0:
             return ""
-        return f", {_duration(max(self._total - self._done, 0) * seconds / self._done)} left"
+        return f", {duration_text(max(self._total - self._done, 0) * seconds / self._done)} left"
 
     def _show_in_time(self) -> None:
         now_s = self._clock()
@@ -190,7 +190,13 @@ def size_text(count: float) -> str:
     return f"{count:.1f} {_UNITS[unit]}" if unit else f"{count:.0f} B"
 
 
-def _duration(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
+    """Return minutes and seconds, with hours if there are some.
+
+    Example:
+        >>> duration_text(61), duration_text(3661)
+        ('1:01', '1:01:01')
+    """
     minutes, rest = divmod(round(min(seconds, 360_000)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

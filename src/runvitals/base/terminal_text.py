@@ -99,8 +99,13 @@ class Harmless:
         self.raw = stream
 
     def write(self, text: str) -> int:
-        """Write text with control and invisible characters escaped."""
-        self.raw.write(harmless(text))
+        """Write text with control and invisible characters escaped, and those replaced that have no code."""
+        shown = harmless(text)
+        try:
+            self.raw.write(shown)
+        except UnicodeEncodeError:  # LC_ALL=C
+            encoding = self.raw.encoding or "ascii"
+            self.raw.write(shown.translate(_IN_ASCII).encode(encoding, "replace").decode(encoding))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

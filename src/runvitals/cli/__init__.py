@@ -38,20 +38,22 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    arguments = parser(words).parse_args(words)
+    command = words[0] if words else ""
     try:
-        return int(_module(arguments.command).run(arguments))
+        arguments = parser(words).parse_args(words)
+        command = arguments.command
+        return int(_module(command).run(arguments))
     except BrokenPipeError:
         # `runvitals export … | head` closed the pipe. Redirect stdout, or the interpreter prints an error
         # when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ModuleNotFoundError as error:
-        print(f"runvitals: {inert(_missing_packages(arguments.command, error))}", file=sys.stderr)
+        print(f"runvitals: {inert(_missing_packages(command, error))}", file=sys.stderr)
         return 1
     except WrongUsage as error:
         print(
-            f"runvitals: {inert(redaction.text(str(error)))}; see `runvitals {arguments.command} --help`",
+            f"runvitals: {inert(redaction.text(str(error)))}; see `runvitals {command} --help`",
             file=sys.stderr,
         )
         return 2

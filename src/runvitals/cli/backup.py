@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.terminal_text import inert
@@ -30,6 +31,7 @@ def add(subparsers: Any) -> None:
         "it again.",
     )
     parser.add_argument("into", metavar="PATH", help="an empty or new folder, or a new file NAME.tar")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress")
     add_store(parser)
 
 
@@ -40,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.store.errors import MetadataStoreError
 
     try:
-        manifest = back_up(server_stores(arguments), arguments.into, Progress(write_progress))
+        manifest = back_up(server_stores(arguments), arguments.into, Progress(writer(arguments)))
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     print(inert(f"{arguments.into}: {manifest.summary()}"))
@@ -58,6 +60,11 @@ def server_stores(arguments: argparse.Namespace) -> ServerStores:
     folder = store_folder(arguments)
     clickhouse = arguments.store if is_clickhouse(arguments) else None
     return ServerStores(folder, clickhouse, metadata_address(arguments), contents_folder(folder))
+
+
+def writer(arguments: argparse.Namespace) -> Callable[[str], None]:
+    """Return what writes lines of progress, nothing with `--quiet`."""
+    return (lambda text: None) if arguments.quiet else write_progress
 
 
 def write_progress(text: str) -> None:

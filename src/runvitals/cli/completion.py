@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import shlex
+from typing import Any, Final
 
 from runvitals.cli import parser as whole_parser
 from runvitals.cli.command_list import COMMANDS
+from runvitals.journal.paths import data_dir
 
 _SHELLS = ("bash", "zsh", "fish")
 
@@ -27,20 +29,54 @@ def run(arguments: argparse.Namespace) -> int:
     import shtab
 
     parser = whole_parser()
-    _complete_files(parser, shtab.FILE, shtab.DIRECTORY)
-    print(shtab.complete(parser, arguments.shell))
+    folders, files = dict.fromkeys(("DIR", "FOLDER"), shtab.DIRECTORY), dict.fromkeys(_FILES, shtab.FILE)
+    _complete(parser, {**folders, **files, "RUN": _RUNS})
+    function = _FUNCTIONS[arguments.shell].replace("FOLDER", shlex.quote(data_dir()))
+    print(shtab.complete(parser, arguments.shell, preamble=function))
     return 0
 
 
-_FOLDERS = {"DIR", "FOLDER"}
-_FILES = {"FILE", "PATH", "SOURCE"}
+_FILES: Final = ("FILE", "PATH", "SOURCE")
+_RUNS: Final = {"bash": "_runvitals_runs", "zsh": "_runvitals_runs", "fish": "(_runvitals_runs)"}
+_FUNCTIONS: Final = {
+    "bash": """
+_runvitals_runs() {
+  local folder=${RUNVITALS_DIR:-FOLDER} i path
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    [[ ${COMP_WORDS[i]} == --dir ]] && folder=${COMP_WORDS[i + 1]}
+  done
+  for path in "$folder/runs/$1"*/; do
+    path=${path%/}
+    [[ ${path##*/} =~ ^[A-Za-z0-9_.-]+$ ]] && printf '%s\\n' "${path##*/}"
+  done
+}
+""",
+    "zsh": """
+_runvitals_runs() {
+  local folder=${RUNVITALS_DIR:-FOLDER} i=${words[(i)--dir]}
+  (( i < CURRENT - 1 )) && folder=${words[i+1]}
+  local -a runs=($folder/runs/*(N/om:t))
+  compadd -V runs -a runs
+}
+""",
+    "fish": """
+function _runvitals_runs
+  set -l folder FOLDER
+  set -q RUNVITALS_DIR; and set folder $RUNVITALS_DIR
+  set -l words (commandline -opc)
+  set -l at (contains -i -- --dir $words); and set folder $words[(math $at + 1)]
+  command ls -1t $folder/runs 2>/dev/null
+end
+""",
+}
+"""Print the ids of the runs in the data folder, for each shell, without starting Python."""
 
 
-def _complete_files(parser: argparse.ArgumentParser, files: object, folders: object) -> None:
-    """Have arguments that name files or folders completed as such, in all subcommands."""
+def _complete(parser: argparse.ArgumentParser, by_metavar: dict[str, Any]) -> None:
+    """Have arguments that name files, folders or runs completed as such, in all subcommands."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
-                _complete_files(command, files, folders)
-        elif action.metavar in _FOLDERS | _FILES:
-            action.complete = folders if action.metavar in _FOLDERS else files  # type: ignore[attr-defined]
+                _complete(command, by_metavar)
+        elif isinstance(action.metavar, str) and action.metavar in by_metavar:
+            action.complete = by_metavar[action.metavar]  # type: ignore[attr-defined]

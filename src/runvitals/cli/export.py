@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(_no_match(arguments.keys, journal.keys))
     origins = ("host", "rank", "step") if arguments.history else ("host",)
     with _naming_output(arguments.output), ExitStack() as files:
-        out = sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
+        out = sys.stdout if sys.stdout.isatty() else _data_output()
         if arguments.output:
             out = files.enter_context(
                 open(arguments.output, "w", encoding="utf-8", newline="", opener=_private)
@@ -108,6 +108,14 @@ def run(arguments: argparse.Namespace) -> int:
     for problem in journal.problems:
         print(f"runvitals: {inert(problem)}", file=sys.stderr)
     return 0
+
+
+def _data_output() -> TextIO:
+    """Return standard output for data, which is UTF-8 in every locale."""
+    stream = raw(sys.stdout)
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8")
+    return stream
 
 
 def _is_silent(arguments: argparse.Namespace) -> bool:

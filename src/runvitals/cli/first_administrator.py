@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
+from runvitals.model.account_names import suggested_name
 
 if TYPE_CHECKING:
     from runvitals.server.metadata_store import MetadataStore
@@ -91,5 +92,5 @@ def requested_administrator(
     address = email or environ.get(EMAIL)
     if not address:
         return None
-    name = environ.get(NAME) or address.partition("@")[0]
+    name = environ.get(NAME) or suggested_name(address)
     return FirstAdministrator(address, name, environ.get(PASSWORD_FILE) or None)

@@ -31,6 +31,7 @@ _FORMS = (
     "neptune:FOLDER",
     "trackio:FOLDER",
     "clearml:FOLDER",
+    "aim:FOLDER",
 )
 _KINDS = tuple(form.partition(":")[0] for form in _FORMS)
 
@@ -51,7 +52,8 @@ def add(subparsers: Any) -> None:
         help="a .wandb file, or a folder of them (wandb/); wandb:ENTITY/PROJECT[/RUN] of a W&B server; "
         "mlflow:URI with a SQLite file, a folder mlruns, or a server's URL; tensorboard:FOLDER; csv:FILE or "
         "csv:FOLDER; neptune:FOLDER with the Parquet files of neptune-exporter; trackio:FOLDER or "
-        "trackio:PROJECT.db; clearml:FOLDER or clearml:FILE.zip of an offline session",
+        "trackio:PROJECT.db; clearml:FOLDER or clearml:FILE.zip of an offline session; "
+        "aim:FOLDER, which has the folder .aim",
     )
     parser.add_argument("--project", help="default: as in the source")
     parser.add_argument(
@@ -180,6 +182,10 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
         from runvitals.readers.importers.trackio.importer import import_trackio
 
         return import_trackio(address, folder, project, run_id, team)
+    if kind == "aim":
+        from runvitals.readers.importers.aim.importer import import_aim
+
+        return import_aim(address, folder, project, run_id, team)
     if kind == "tensorboard":
         from runvitals.readers.importers.tensorboard.importer import import_tensorboard
 

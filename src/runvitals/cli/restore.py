@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli.backup import server_stores, write_progress
+from runvitals.cli.backup import server_stores, writer
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import add_store
 
@@ -21,6 +21,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("backup", metavar="BACKUP", help="the folder or tar file of a backup")
     parser.add_argument("--check", action="store_true", help="only read the backup, and say what is damaged")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no progress")
     add_store(parser)
 
 
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.server.backup.restore import restore
     from runvitals.store.errors import MetadataStoreError
 
-    progress = Progress(write_progress)
+    progress = Progress(writer(arguments))
     if arguments.check:
         manifest, problems = check_backup(arguments.backup, progress)
         for problem in problems:

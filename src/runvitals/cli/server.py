@@ -213,7 +213,8 @@ def run(arguments: argparse.Namespace) -> int:
         return server_check.run(arguments)
     with quick_start.for_imports():
         from runvitals.server.background import work as background  # noqa: F401 - fails early if a dependency is missing
-        from runvitals.server.http import serve
+        from runvitals.server.http import allocator, serve
+    allocator.keep_little()
     check_waiting(arguments)
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
@@ -258,7 +259,6 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         cold, clock = cold_settings(arguments, not is_clickhouse(arguments)), Clock()
         store, metadata_store = open_stores(stack, arguments, worker, cold)
         token_required = _token_required(arguments, listener)
-        url = _url(listener)
         welcome = [] if worker else _welcome(metadata_store, arguments, token_required, clock())
         box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
         _fix_settings(metadata_store, arguments.settings, box)
@@ -284,7 +284,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
         _start_listening(listener)
         if worker == 0:
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
-            _announce(url, store.name, welcome)
+            _announce(_url(listener), store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format, stops)
     return 0

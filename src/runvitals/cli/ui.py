@@ -37,8 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve the runs on loopback until Ctrl-C, and open the browser; return 0."""
     with quick_start.for_imports():
         from runvitals.relay.edit_delivery import deliver_edits
-        from runvitals.server.http import serve
+        from runvitals.server.http import allocator, serve
         from runvitals.server.local_app import create_app
+    allocator.keep_little()
     port = DEFAULT_PORT if arguments.port is None else arguments.port
     folder = directory(arguments)
     try:

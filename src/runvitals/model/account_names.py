@@ -52,6 +52,18 @@ def entity_name(text: str) -> str:
     return name
 
 
+def suggested_name(text: str) -> str:
+    """Return a name for a user, made of what others call them, such as an e-mail address.
+
+    Example:
+        >>> suggested_name("Ada.Lovelace@example.org"), suggested_name("admin@example.org")
+        ('ada-lovelace', 'admin-user')
+    """
+    local = text.partition("@")[0].lower()
+    name = re.sub(r"[^a-z0-9]+", "-", local)[:MAX_ENTITY_NAME].strip("-") or "user"
+    return f"{name}-user" if name in RESERVED_NAMES else name
+
+
 def display_name(text: str) -> str:
     """Return a name to show: any letters, without characters that are invisible or reverse text.
 

@@ -10,10 +10,8 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from runvitals.journal.clock import RunClock
-from runvitals.readers.journals.history import leaves
+from runvitals.readers.journals.history import leaves, others_of
 
-_EXACT = 1 << 53
-"""Larger integers are not exact as float64."""
 EVENT, LIFECYCLE, INFO, CONSOLE, MEDIA = "event", "lifecycle", "info", "console", "media"
 
 
@@ -213,16 +211,7 @@ class LogRow:
             >>> LogRow(0, 0, 1, {"loss": 0.5, "note": "x", "train": {"best": True}}).others()
             {'note': 'x', 'train.best': True}
         """
-        others = {key: value for key, value in self.data.items() if _is_other(value)}
-        if any(isinstance(value, dict) for value in others.values()):
-            others = {key: value for key, value in leaves(others) if _is_other(value)}
-        return others
-
-
-def _is_other(value: object) -> bool:
-    if isinstance(value, dict):
-        return "_type" not in value
-    return type(value) is not float and (type(value) is not int or abs(value) > _EXACT)
+        return others_of(self.data)
 
 
 class Note:

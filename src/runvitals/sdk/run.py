@@ -234,7 +234,7 @@ class Run(RunArtifacts):
         *,
         base_path: str | os.PathLike[str] | None = None,
         policy: str = "now",
-        glob: str | None = None,
+        glob: str | bool = True,
         glob_str: str | None = None,
     ) -> list[str]:
         """Record copies of files, as they are now: checkpoints, configurations, results.
@@ -243,7 +243,8 @@ class Run(RunArtifacts):
             pattern: a path; `*`, `?` and `[…]` match within a name, `**` any folders.
             base: the files are named relative to this folder. Default: the working directory if it contains
                 them, otherwise the last folder of the pattern before a wildcard.
-            base_path, glob, glob_str: W&B's names for `base` and `pattern`.
+            base_path, glob, glob_str: W&B's names for `base` and `pattern`; `glob=False`: the pattern is the
+                name of one file.
             policy: `now`; or `end`: when the run is finished. W&B's `live` saves them now and at the end.
 
         Returns:
@@ -258,9 +259,13 @@ class Run(RunArtifacts):
         Example:
             >>> run.save("checkpoints/*.pt")  # returns ['checkpoints/1.pt']
         """
-        chosen = pattern or glob or glob_str
+        chosen = pattern or glob_str or (glob if isinstance(glob, str) else None)
         if chosen is None:
             raise TypeError("save(): expected a pattern: the path of a file, or with * and ?")
+        if glob is False:
+            from glob import escape
+
+            chosen = escape(os.fspath(chosen))
         if policy not in ("now", "live", "end"):
             raise ValueError(f"save(): unknown policy {policy!r}; expected now, end or live")
         if self.disabled:

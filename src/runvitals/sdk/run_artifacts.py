@@ -249,7 +249,7 @@ def artifact_of(path: str, name: str, type: str | None, checksum: bool = False) 
 
     artifact = Artifact(name, type or "unspecified")
     if "://" in path:
-        artifact.add_reference(path, checksum=checksum)
+        artifact.add_reference(path, checksum=checksum or None)
     elif os.path.isdir(path):
         artifact.add_dir(path)
     else:

@@ -11,15 +11,19 @@ if TYPE_CHECKING:
 _CONTROLLER = "runvitals.sweep() and runvitals.agent(); the server chooses the parameters"
 ABSENT: dict[str, dict[str, str]] = {
     "module": {
-        "ArtifactTTL": "the page of the version on the server",
+        "Bokeh": "log an Html page of the figure",
+        "BoundingBoxes2D": "Image(boxes=)",
         "EvalTable": "log a Table of the predictions",
         "controller": _CONTROLLER,
         "Graph": "log a picture of the graph",
+        "ImageMask": "Image(masks=)",
+        "WBTraceTree": "Trace, of runvitals.sdk.data_types.trace_tree",
         "PartitionedTable": "log one Table",
         "gym": "log a Video",
         "sacred": "call init() and log() in the experiment's functions",
         "jupyter": "use init() in the notebook; a new init() finishes the run before",
         "apis": "runvitals.Api",
+        "wandb_lib": "login(); the key is kept by `runvitals login`",
         "PublicApi": "runvitals.Api",
         "InternalApi": "runvitals.Api",
         "set_trace": "breakpoint()",

@@ -48,7 +48,7 @@ ACCOUNT_ROUTERS: Final = (
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
     _feature(
         "artifacts",
-        "search artifacts lineage deletions time_to_live",
+        "search artifacts lineage logged_items deletions time_to_live",
         "/artifacts",
         "/entities/",
         "/projects/",

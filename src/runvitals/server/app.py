@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from fastapi import Depends, FastAPI, Request, Response
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
@@ -19,11 +18,11 @@ import runvitals
 from runvitals.monitoring.environment import redaction
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.permission import needs
-from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
+from runvitals.server.error_responses import add_error_handlers
 from runvitals.server.http import page
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.component_names import use_plain_names
-from runvitals.server.http.errors import DetailedError, field_name
+from runvitals.server.http.errors import field_name
 from runvitals.server.http.known_parameters import check_known_parameters
 from runvitals.server.http.response_memory import BoundedResponses
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
@@ -38,9 +37,7 @@ from runvitals.server.http.router import (
 )
 from runvitals.server.http.secret_fields import is_secret_field
 from runvitals.server.services import Services
-from runvitals.store.errors import MetadataStoreUnavailable
 
-log = logging.getLogger("runvitals.server")
 _COMMON_ROUTES = RouterModule("routes", ("/api/v1/",))
 """Of the page of this machine and of a shared server."""
 _PROJECTS_BY_NAME = RouterModule("projects.routes", ("/api/v1/projects/",), ("projects_by_name",), "/api/v1")
@@ -79,7 +76,8 @@ def application(
     app.add_middleware(BoundedResponses, memory=services.response_memory)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
     app.add_middleware(BufferedBodies)
-    _add_error_handlers(app)
+    add_error_handlers(app)
+    app.add_exception_handler(RequestValidationError, _invalid_parameter)
     return app
 
 
@@ -115,14 +113,6 @@ def _document(app: FastAPI) -> dict[str, Any]:
     return app.openapi_schema
 
 
-def _add_error_handlers(app: FastAPI) -> None:
-    app.add_exception_handler(RequestValidationError, _invalid_parameter)
-    app.add_exception_handler(HTTPException, _http_error)
-    for kind in STATUSES:
-        app.add_exception_handler(kind, _meant)
-    app.add_exception_handler(Exception, _internal_error)
-
-
 _MAX_ECHOED_CHARACTERS = 200
 """Of a wrong value, in the error response."""
 _MAX_CLEANED_CHARACTERS = 4000
@@ -152,9 +142,12 @@ async def _invalid_parameter(request: Request, error: Exception) -> JSONResponse
 
 
 def _value_text(name: str, problem: dict[str, Any]) -> str:
-    """The wrong value; not where it is or may contain a secret: that of a missing field is the whole body."""
+    """The wrong value; not where it is or may contain a secret.
+
+    That of a missing field is the whole body, that of a field whose name we do not know may be a password.
+    """
     value = problem.get("input")
-    if not name or is_secret_field(name) or _has_parts(value):
+    if not name or problem["type"] == "extra_forbidden" or is_secret_field(name) or _has_parts(value):
         return ""
     return f"={_shorten(value)}"
 
@@ -167,31 +160,3 @@ def _has_parts(value: object) -> bool:
 def _shorten(value: object) -> str:
     text = redaction.text(repr(value)[:_MAX_CLEANED_CHARACTERS])
     return text if len(text) <= _MAX_ECHOED_CHARACTERS else f"{text[:_MAX_ECHOED_CHARACTERS]}…"
-
-
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    if isinstance(error.__cause__, UnicodeDecodeError):  # FastAPI raises it for a body that it cannot decode
-        return JSONResponse(
-            {"error": f"the body is not valid JSON in UTF-8: {error.__cause__}"}, status_code=400
-        )
-    more = error.more if isinstance(error, DetailedError) else {}
-    return JSONResponse({"error": error.detail, **more}, status_code=error.status_code, headers=error.headers)
-
-
-async def _meant(request: Request, error: Exception) -> Response:
-    """The response to an error that `error_table` names."""
-    meaning = meaning_of(error)
-    if isinstance(error, MetadataStoreUnavailable):
-        log.error("the metadata store is unavailable: %s", error)
-    if meaning.status == CLIENT_LEFT:
-        return Response(status_code=CLIENT_LEFT)
-    return JSONResponse({"error": meaning.text}, meaning.status, meaning.headers)
-
-
-async def _internal_error(request: Request, error: Exception) -> JSONResponse:
-    """An error of the server itself, which the server logs with its traceback.
-
-    uvicorn closes the connection after it, so that the client must not send another request on it.
-    """
-    return JSONResponse({"error": meaning_of(error).text}, status_code=500, headers={"connection": "close"})

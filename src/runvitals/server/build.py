@@ -8,16 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 import anyio
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import ASGIApp
 
+from runvitals.base.once import Once
 from runvitals.server.access.enforcement.bound_cursors import BoundCursors
-from runvitals.server.access.enforcement.idempotency_keys import IdempotencyKeys, describe_header
 from runvitals.server.access.enforcement.recorded_changes import RecordedChanges
 from runvitals.server.access.identification.authenticator import KNOWN_WHILE_AWAY_S
-from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passwords import Passwords
 from runvitals.server.alerts.alerting import Alerting
@@ -25,44 +27,34 @@ from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.alerts.finding_watch import FindingEvents
-from runvitals.server.app import application
 from runvitals.server.buckets.team_buckets import TeamBuckets
 from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.clock import Clock
 from runvitals.server.database.secret_box import SecretBox, temporary_secret_box
-from runvitals.server.doors.mlflow.door import MlflowDoor
-from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
-from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.project_rules import ProjectRules
-from runvitals.server.doors.promql.series_source import PromqlServer
 from runvitals.server.doors.recording import DoorRecorder
-from runvitals.server.doors.remote_write import routes as remote_write
-from runvitals.server.doors.remote_write.receiver import RemoteWrite
-from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.doors.wandb.resuming_clients import ResumingClients
+from runvitals.server.error_responses import add_error_handlers
 from runvitals.server.files.received_files import ReceivedFiles
-from runvitals.server.files.routes import uploads
 from runvitals.server.findings.kept_findings import KeptFindings
 from runvitals.server.health.other_servers import OtherServers
-from runvitals.server.health.routes import health as health_routes
+from runvitals.server.health.routes import health
 from runvitals.server.health.self_metrics import SelfMetrics
 from runvitals.server.health.server_health import ServerHealth
 from runvitals.server.health.store_condition import StoreCondition
 from runvitals.server.http import page
 from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.late_application import LateApplication
 from runvitals.server.http.open_streams import OpenStreams
 from runvitals.server.http.response_memory import ResponseLimits, ResponseMemory
-from runvitals.server.http.router import Router, RouterModule
 from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.envelope_recorder import Recorder
-from runvitals.server.ingest.openapi import describe
 from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.reports.kept_panels import KeptPanels
 from runvitals.server.server_access import Entrances
 from runvitals.server.services import SharedServices
 from runvitals.server.shared_server import IngestFastPath, SharedServer
@@ -73,6 +65,16 @@ from runvitals.server.usage.statements import Statements
 from runvitals.server.usage.storage.read_days import ReadDays
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from runvitals.server.doors.mlflow.door import MlflowDoor
+    from runvitals.server.doors.otlp.receiver import OtlpReceiver
+    from runvitals.server.doors.promql.series_source import PromqlServer
+    from runvitals.server.doors.remote_write.receiver import RemoteWrite
+    from runvitals.server.http.router import Router, RouterModule
+    from runvitals.server.reports.kept_panels import KeptPanels
 
 _CHECK_S = 2.0
 _READ_DAYS_S = 60.0
@@ -178,15 +180,15 @@ def build_server(
         thread.start()
     services.health.threads += [*recorder.threads, *own_threads, *alerting.threads, *others.threads]
     ingest_entry, admits = access.for_ingest(ingest)
-    api = _application(services, options)
+    api = Once(partial(_application, services, options))
     return SharedServer(
         services,
         api,
         recorder,
         others,
         ingest_entry=ingest_entry,
-        api_entry=access.for_browsers(api),
-        otlp_entry=StatusBodies(access.for_ingest(OtlpEndpoint(services.otlp))[0]),
+        api_entry=access.for_browsers(LateApplication(api, _early_application(services))),
+        otlp_entry=LateApplication(Once(partial(_otlp_entry, services, access))),
         fast_path=IngestFastPath(ingest, admits, access.count_ingest),
         closed_first=(
             metadata_check.close,
@@ -269,33 +271,74 @@ def _services_of(
         usage_reports=reports,
         statements=Statements(metadata_store, clock),
         payments=payment_provider(outside.fetcher, os.environ),
-        kept_panels=KeptPanels(clock),
+        kept_panels=Once(partial(_kept_panels, clock)),
         door_recorder=door_recorder,
         project_rules=project_rules,
-        mlflow_door=MlflowDoor(store, metadata_store),
+        mlflow_door=Once(partial(_mlflow_door, store, metadata_store)),
         resuming_clients=ResumingClients(monotonic),
-        promql=PromqlServer(store, metadata_store, clock),
-        remote_write=RemoteWrite(door_recorder, project_rules, metadata_store, clock),
-        otlp=OtlpReceiver(door_recorder, project_rules, clock),
+        promql=Once(partial(_promql, store, metadata_store, clock)),
+        remote_write=Once(partial(_remote_write, door_recorder, project_rules, metadata_store, clock)),
+        otlp=Once(partial(_otlp, door_recorder, project_rules, clock)),
     )
+
+
+def _early_application(services: SharedServices) -> Starlette:
+    """Make what answers before the application is made: probes and metrics."""
+    early = Starlette(
+        routes=health.ROUTES, middleware=[Middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)]
+    )
+    early.state.services = services
+    add_error_handlers(early)
+    return early
+
+
+# What follows imports modules that the first request needs which it answers.
 
 
 def _application(services: SharedServices, options: ServerOptions) -> FastAPI:
-    """The application behind the authentication."""
-    received = [] if options.files is None else [uploads.router]
-    api = application(
-        services, options.static, (*ACCOUNT_ROUTERS, *DOOR_ROUTERS, *received, *options.routers)
+    from runvitals.server.shared_application import shared_application
+
+    return shared_application(
+        services, options.static, options.routers, options.secret_box, options.clock, health.ROUTES
     )
-    # Before the page, which is mounted at `/` and answers every other path.
-    api.router.routes[:0] = (*remote_write.router.routes, *health_routes.router.routes)
-    describe_header(api)
-    describe(api)  # after it: ingest has numbers instead of keys
-    requests = services.metadata_store.accounts.idempotent_requests
-    # The innermost: bodies have been read, and responses are not yet compressed.
-    api.user_middleware.append(
-        Middleware(IdempotencyKeys, requests=requests, box=options.secret_box, clock=options.clock)
-    )
-    return api
+
+
+def _otlp_entry(services: SharedServices, access: Entrances) -> ASGIApp:
+    from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
+
+    return StatusBodies(access.for_ingest(OtlpEndpoint(services.otlp()))[0])
+
+
+def _otlp(recorder: DoorRecorder, rules: ProjectRules, clock: Callable[[], int]) -> OtlpReceiver:
+    from runvitals.server.doors.otlp.receiver import OtlpReceiver
+
+    return OtlpReceiver(recorder, rules, clock)
+
+
+def _mlflow_door(store: SampleStore, metadata_store: MetadataStore) -> MlflowDoor:
+    from runvitals.server.doors.mlflow.door import MlflowDoor
+
+    return MlflowDoor(store, metadata_store)
+
+
+def _kept_panels(clock: Callable[[], int]) -> KeptPanels:
+    from runvitals.server.reports.kept_panels import KeptPanels
+
+    return KeptPanels(clock)
+
+
+def _promql(store: SampleStore, metadata_store: MetadataStore, clock: Callable[[], int]) -> PromqlServer:
+    from runvitals.server.doors.promql.series_source import PromqlServer
+
+    return PromqlServer(store, metadata_store, clock)
+
+
+def _remote_write(
+    recorder: DoorRecorder, rules: ProjectRules, metadata_store: MetadataStore, clock: Callable[[], int]
+) -> RemoteWrite:
+    from runvitals.server.doors.remote_write.receiver import RemoteWrite
+
+    return RemoteWrite(recorder, rules, metadata_store, clock)
 
 
 def _writer_of(read_days: ReadDays) -> SupervisedThread:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI, Request
+from starlette.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import anyio
+    from starlette.applications import Starlette
 
+    from runvitals.base.once import Once
     from runvitals.server.access.control import AccessControl
     from runvitals.server.access.enforcement.bound_cursors import BoundCursors
     from runvitals.server.access.enforcement.recorded_changes import RecordedChanges
@@ -104,14 +106,14 @@ class SharedServices(Services):
     usage_reports: UsageReports
     statements: Statements
     payments: PaymentProvider | None
-    kept_panels: KeptPanels
+    kept_panels: Once[KeptPanels]
     door_recorder: DoorRecorder
     project_rules: ProjectRules
-    mlflow_door: MlflowDoor
+    mlflow_door: Once[MlflowDoor]
     resuming_clients: ResumingClients
-    promql: PromqlServer
-    remote_write: RemoteWrite
-    otlp: OtlpReceiver
+    promql: Once[PromqlServer]
+    remote_write: Once[RemoteWrite]
+    otlp: Once[OtlpReceiver]
 
 
 def services_of(request: Request) -> Services:
@@ -119,7 +121,7 @@ def services_of(request: Request) -> Services:
     return app_services(request.app)
 
 
-def app_services(app: FastAPI) -> Services:
+def app_services(app: Starlette) -> Services:
     """The services of an application."""
     services: Services = app.state.services
     return services

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
 
-from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from runvitals.server.doors.mlflow.requests import with_common_prefix
-from runvitals.server.doors.otlp.http import is_for_otlp
+from runvitals.base.once import Once
+from runvitals.server.doors.mlflow.prefixes import with_common_prefix
+from runvitals.server.doors.otlp.paths import is_for_otlp
 from runvitals.server.health.other_servers import OtherServers
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.services import SharedServices
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 
 class IngestFastPath:
@@ -51,14 +55,13 @@ class SharedServer:
 
     Attributes:
         services: what the routes work with.
-        api: the application behind the authentication.
         closing: is set when the server ends.
     """
 
     def __init__(
         self,
         services: SharedServices,
-        api: FastAPI,
+        api: Once[FastAPI],
         recorder: Recorder,
         others: OtherServers,
         *,
@@ -69,7 +72,7 @@ class SharedServer:
         closed_first: Sequence[Callable[[], None]],
     ) -> None:
         self.services = services
-        self.api = api
+        self._api = api
         self.closing = services.closing
         self.fast_path = fast_path
         self._recorder = recorder
@@ -90,6 +93,11 @@ class SharedServer:
         else:
             entered = with_common_prefix(scope) if scope["type"] == "http" else scope
             await self._api_entry(entered, receive, send)
+
+    @property
+    def api(self) -> FastAPI:
+        """The application behind the authentication."""
+        return self._api()
 
     def forget(self, run_ids: Collection[int]) -> None:
         """Forget runs that were removed for good, here and at the other servers. Call it from any thread."""

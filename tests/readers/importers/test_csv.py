@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import math
 import os
 from pathlib import Path
@@ -10,7 +12,9 @@ import pytest
 
 import runvitals
 from runvitals.cli import main
+from runvitals.readers.importers.csv_files import table
 from runvitals.readers.importers.csv_files.cells import DecimalMark, decimal_mark, number, time_ms
+from runvitals.readers.importers.run_draft import RunDescription, RunDraft
 
 T0_S = 1_700_000_000
 
@@ -55,6 +59,65 @@ def test_a_spreadsheet_with_a_decimal_comma(tmp_path: Path, encoding: str) -> No
         (2, {"loss": 1234.5, "name": "Maß"}),
         (3, {"loss": 1234.0, "name": "x"}),
     ]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_encodings_with_two_or_four_bytes(tmp_path: Path, encoding: str) -> None:
+    assert rows_of(tmp_path, "step,loss\n1,0.5\n".encode(encoding)) == [(1, {"loss": 0.5})]
+
+
+def test_a_packed_file(tmp_path: Path) -> None:
+    content = gzip.compress(b'step,note,loss\n1,"a\n""b""",0.5\n')
+    assert rows_of(tmp_path, content, "case.csv.gz") == [(1, {"note": 'a\n"b"', "loss": 0.5})]
+    assert os.listdir(tmp_path / "data" / "runs")[0].startswith("case-")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (gzip.compress(b"step,loss\n" + b"1,0.5\n2,0.25\n" * 1000)[:-9], "the packed content is damaged"),
+        (gzip.compress(b"step,loss\n" + b"1,0.5\n" * 100_000), "unpacks to more than 20 times its size"),
+        (b"step,loss\n1," + b"1" * 2000 + b"\n", "a line has more than 1,000 characters"),
+        (b"1,0.5\n2,0.25\n", "line 1: the first line must have the names of the columns, and it has numbers"),
+    ],
+)
+def test_contents_that_are_refused(
+    tmp_path: Path,
+    content: bytes,
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(table, "_UNPACKED", (1000, 20))
+    monkeypatch.setattr(table, "_MAX_LINE", 1000)
+    path = tmp_path / "case.csv"
+    path.write_bytes(content)
+    assert main(["import", f"csv:{path}", "--dir", str(tmp_path / "data")]) == 1
+    assert why in capsys.readouterr().err
+
+
+def test_lines_before_the_header(tmp_path: Path) -> None:
+    assert rows_of(tmp_path, "\n# made by a tool\n\nstep,loss\n1,0.5\n") == [(1, {"loss": 0.5})]
+
+
+def test_times_of_another_form_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(rows_of(tmp_path, "time,loss\n3/31/2024 2:30 PM,1\n")) == 1
+    assert "the column 'time' has other forms of times than ISO 8601" in capsys.readouterr().out
+
+
+def test_an_import_ends_when_the_disk_is_full(tmp_path: Path) -> None:
+    with RunDraft(str(tmp_path), RunDescription("full", "p", "csv", T0_S * 1000)) as draft:
+        draft._training.error = OSError(errno.ENOSPC, "No space left on device")
+        with pytest.raises(OSError, match="No space left"):
+            draft.row(T0_S * 1000, 0, {"loss": 1})
+
+
+def test_what_a_killed_import_left_is_removed(tmp_path: Path) -> None:
+    path = tmp_path / "case.csv"
+    path.write_text("step,loss\n1,0.5\n")
+    left = tmp_path / "data" / "runs" / ".import-mine-4194999"  # a number that no process has
+    left.mkdir(parents=True)
+    assert imported(path, tmp_path / "data", "--run", "mine") == ["mine"]
 
 
 def test_gaps_repeated_steps_and_decimal_steps_are_kept(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import runvitals
+from runvitals.sdk.wandb_names import INTEGRATIONS as INTEGRATIONS_ABSENT
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "wandb-names.md"
 WORKS, IGNORED, ABSENT = "works", "accepted, does nothing", "error"
@@ -120,7 +121,7 @@ def rows() -> list[Row]:
 
 
 def _integration(name: str) -> Row:
-    if importlib.util.find_spec(f"runvitals.integration.{name}") is not None:
+    if name not in INTEGRATIONS_ABSENT and importlib.util.find_spec(f"runvitals.integration.{name}"):
         return Row(f"integration.{name}", WORKS, "")
     return _row("integration.", name, None, runvitals.integration)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from runvitals.server.access.actions import FILTERED
 from runvitals.server.access.permission import RoutePermission
+from runvitals.server.http.plain_routes import PlainRoute
 from runvitals.server.http.router import lazy_routes
 
 
@@ -38,6 +39,10 @@ class DeclaredRoute:
 
 def declared_routes(routes: Iterable[Any]) -> Iterator[DeclaredRoute]:
     """All methods of all routes."""
+    for route in routes:
+        if isinstance(route, PlainRoute):
+            assert isinstance(route.permission, RoutePermission)
+            yield DeclaredRoute("GET", route.path, (route.permission.permission,))
     for route in lazy_routes(routes):
         calls = (depends.dependency for depends in route.dependencies)
         permissions = tuple(call.permission for call in calls if isinstance(call, RoutePermission))

@@ -46,7 +46,7 @@ class Lab:
     def client(self, who: str = "ada") -> Client:
         return Client(self.served.url, self.keys[who])
 
-    def get(self, path: str, who: str = "ada", **parameters: Any) -> Any:
+    def get(self, path: str, /, who: str = "ada", **parameters: Any) -> Any:
         headers = {"authorization": f"Bearer {self.keys[who]}"}
         url = f"{self.served.url}/api/v1{path}"
         return httpx.get(url, params=parameters, headers=headers, timeout=PATIENCE_S)

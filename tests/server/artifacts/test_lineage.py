@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import httpx
 import pytest
 
 from runvitals.server.artifacts.lineage_walk import MAX_DEPTH, NodeKey, walk
+from runvitals.server.artifacts.storage.run_lineage import Lineage
+from runvitals.server.registry.storage.logged_model_metrics import ModelMetric
+from runvitals.server.registry.storage.logged_models import LoggedModel
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
 from tests.server.artifacts.graph import link_runs, run_number
@@ -233,3 +237,60 @@ def test_a_walk_ends_at_what_may_not_be_read() -> None:
 
     walked = walk(NodeKey("run", 1), 3, _Tree(), even, lambda: 0.0)
     assert sorted(node.id for node in walked.generations) == [1, 2, 3, 4, 5, 8, 9]
+
+
+def test_datasets_and_logged_models_have_addresses(vision: ServedOrganisation) -> None:
+    """They are listed, found by words, show what used them, and are known to nobody who may not read."""
+    store = vision.metadata_store
+    clean, train = (run_number(store, uid) for uid in ("run-clean", "run-train"))
+    project, voice = store.projects.id("team"), store.projects.id("voice")
+    rows = {"name": "rows/2026 <b>", "digest": "0f3a", "source_type": "s3", "source": "s3://lake/rows"}
+    used = Lineage(datasets=[{"tags": [], "dataset": rows}], models=[{"model_id": "m-1"}])
+    model = LoggedModel(
+        "m-1", project, "net", "torch", "READY", "run-clean", {"lr": "0.1"}, {"a": "b"}, T0, T0
+    )
+    store.logged_models.add(model, clean)
+    store.logged_models.add(LoggedModel("m-2", voice, "net", None, "READY", None, {}, {}, T0, T0))
+    for number in (clean, train):
+        store.run_lineage.add(number, used)
+    values = [("accuracy", 0.5, "run-train"), ("loss", math.nan, "run-none")]
+    store.logged_model_metrics.record(
+        [ModelMetric("m-1", run, key, value, T0, 0) for key, value, run in values]
+    )
+    base = f"/entities/{TEAM}/projects/team"
+
+    def get(path: str, who: str | None = "bob", status: int = 200) -> Any:
+        response = vision.ask(who, "GET", f"/api/v1{path}")
+        assert response.status_code == status, response.text
+        return response.json()
+
+    [listed] = get(f"{base}/datasets?text=lake%20ROWS")["datasets"]
+    assert (listed["name"], listed["source"], listed["runs"]) == (rows["name"], rows["source"], 2)
+    assert get(f"{base}/datasets?text=other") == {"datasets": [], "total": 0, "next": None}
+    one = f"{base}/datasets/{listed['id']}"
+    assert get(one) == {name: value for name, value in listed.items() if name != "runs"}
+    assert named(lineage(vision, one, depth=1)) == {rows["name"]: 0, "run-clean": 1, "run-train": 1}
+    detail = get(f"{base}/logged-models/m-1")
+    assert (detail["params"], detail["tags"], detail["status"]) == ({"lr": "0.1"}, {"a": "b"}, "READY")
+    told = [(row["key"], row["value"], row["run"]) for row in detail["metrics"]]
+    assert told == [("accuracy", 0.5, "run-train"), ("loss", "nan", None)]
+    assert [(row["model_id"], row["runs"]) for row in get(f"{base}/logged-models")["models"]] == [("m-1", 2)]
+    assert named(lineage(vision, f"{base}/logged-models/m-1", depth=1))["run-train"] == 1
+    # A node of a graph says what its address is; searches find both in what one may read.
+    nodes = lineage(vision, "/runs/run-train", depth=1)["nodes"]
+    assert [node["dataset"]["id"] for node in nodes if node["dataset"]] == [listed["id"]]
+    assert [row["id"] for row in get("/artifacts?text=lake")["datasets"]] == [listed["id"]]
+    assert [row["model_id"] for row in get("/artifacts?text=net")["models"]] == ["m-1"]
+    assert [row["model_id"] for row in get("/artifacts?text=net", "otto")["models"]] == ["m-2"]
+    for path in (
+        "/datasets",
+        f"/datasets/{listed['id']}",
+        f"/datasets/{listed['id']}/lineage",
+        "/logged-models/m-1",
+    ):
+        get(f"{base}{path}", "otto", 404)
+        get(f"{base}{path}", None, 401)
+    for path in ("/datasets/99", "/logged-models/m-2", "/logged-models/m-2/lineage", "/logged-models/%2e%2e"):
+        get(f"{base}{path}", "bob", 404)
+    get(f"{base}/datasets/{10**30}", "bob", 422)
+    get(f"{base}/datasets/1/lineage?depth={10**9}", "bob", 422)

@@ -145,9 +145,22 @@ def test_an_image_of_a_report(labs: Labs) -> None:
     assert Image.open(io.BytesIO(answer.content)).size == (20, 10)
 
 
-def test_wandbs_client(labs: Labs, tmp_path: Path) -> None:
+def test_wandbs_client(labs: Labs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if labs.s3 is None:
         return  # it is slow to start, and knows no buckets
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+        ("AWS_S3_ENDPOINT_URL", labs.s3.url),  # for wandb
+        ("AWS_ENDPOINT_URL", labs.s3.url),
+        ("AWS_DEFAULT_REGION", "eu-central-1"),
+        ("RUNVITALS_SERVER", labs.server.url),
+        ("RUNVITALS_TOKEN", labs.key),
+    ):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(labs.s3, "true_tags", True)
+    for key, content in (("raw/a.txt", b"a"), ("raw/sub/b.txt", b"bb")):
+        labs.s3.put(key, content)
     before, reads = labs.in_bucket(), labs.signed_reads()
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("WANDB_")},
@@ -159,7 +172,7 @@ def test_wandbs_client(labs: Labs, tmp_path: Path) -> None:
     }
     (tmp_path / "DIR").mkdir()
     done = subprocess.run(
-        [sys.executable, str(WANDB_CLIENT), str(tmp_path / "out")],
+        [sys.executable, str(WANDB_CLIENT), str(tmp_path / "out"), f"s3://{labs.s3.bucket}/raw"],
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -170,3 +183,7 @@ def test_wandbs_client(labs: Labs, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
     assert len(labs.in_bucket() - before) >= 3
     assert labs.signed_reads() > reads
+    ours = str(tmp_path / "ours")
+    assert main(["artifact", "get", "labs/wandb/weights", "-o", ours]) == 0
+    assert main(["artifact", "verify", "labs/wandb/weights", ours]) == 0
+    assert Path(ours, "raw", "sub", "b.txt").read_text() == "bb"

@@ -165,7 +165,7 @@ def test_files_of_a_team_are_in_its_bucket(vision: AccountsServer, s3: ObjectSer
     with opened.file:
         assert opened.file.read() == CONTENT
     # The same content of a team without one is in the store of the server, and neither goes with the other.
-    files.append(other, SHA256, len(CONTENT), 0, CONTENT)
+    files.append(other, SHA256, len(CONTENT), 0, [CONTENT])
     used = vision.ask("olga", "GET", "teams/labs/storage")
     assert (used["objects"], used["bytes"]) == (1, len(CONTENT))
     assert used["bucket"]["prefix"] == f"training/{team_id}/"
@@ -180,6 +180,31 @@ def test_files_of_a_team_are_in_its_bucket(vision: AccountsServer, s3: ObjectSer
     opened = files.open(other, SHA256)
     assert opened is not None
     opened.file.close()
+
+
+def test_what_is_exported_while_a_bucket_is_away(vision: AccountsServer, s3: ObjectService) -> None:
+    """Exports are made when they are asked for: none is kept, and none needs the bucket.
+
+    A file that is there waits: 503 with Retry-After, and nothing is lost.
+    """
+    new_run(vision, new_team(vision, s3))
+    assert upload(vision, "abc", 200)["complete"]
+    keys = s3.keys()
+    exports = [("POST", "account/export", 200)]
+    exports += [("GET", f"runs/abc/history?format={name}", 200) for name in ("csv", "arrow", "parquet")]
+    for fault, status in ((None, 200), ("forbidden", 503), (None, 200)):
+        s3.fault = fault
+        with vision.client("olga") as olga:
+            for method, path, expected in (*exports, ("GET", f"runs/abc/files/{SHA256}", status)):
+                response = olga.request(method, path)
+                assert response.status_code == expected, (fault, path, response.text)
+            if status == 503:
+                assert 1 <= int(response.headers["retry-after"]) <= 60
+            else:
+                assert response.content == CONTENT
+        s3.fault = None
+        assert s3.keys() == keys
+        Seconds.now += 60
 
 
 def test_a_bucket_is_given_once(vision: AccountsServer, s3: ObjectService) -> None:

@@ -66,7 +66,9 @@ class Server:
     def make(self, database: str, template: str = "template1") -> str:
         """The address of a new database."""
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"')
+            # Without waiting for a disk, copies of files take two thirds of the CPU of a log of all pages.
+            strategy = " STRATEGY file_copy" if connection.info.server_version >= 150000 else ""
+            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"{strategy}')
         return self.address(database)
 
     def renew(self, database: str, template: str) -> None:

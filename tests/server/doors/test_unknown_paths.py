@@ -10,7 +10,7 @@ import pytest
 from google.rpc.status_pb2 import Status
 
 from runvitals.model.account_names import RESERVED_NAMES
-from runvitals.server.doors.otlp import http as otlp
+from runvitals.server.doors.otlp import paths as otlp_paths
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.serving import Served, serving
@@ -95,5 +95,5 @@ def test_the_page_answers_its_own_paths(served: Served, path: str) -> None:
 
 def test_no_team_can_have_a_name_that_an_api_begins_with(served: Served) -> None:
     paths = {route.path for route in declared_routes(served.app.api.routes)}
-    first = {path.split("/")[1].partition("{")[0].lower() for path in paths} | otlp._FIRST_PARTS
+    first = {path.split("/")[1].partition("{")[0].lower() for path in paths} | otlp_paths._FIRST_PARTS
     assert first - {"-"} <= RESERVED_NAMES

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.files.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
+from runvitals.server.files.received_files import (
+    FileLimits,
+    FileRejected,
+    ReceivedFiles,
+    UploadState,
+)
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
@@ -45,6 +50,13 @@ def stored(tmp_path: Path, sha256: str = SHA256) -> Path:
     return tmp_path / "files" / "contents" / sha256[:2] / sha256
 
 
+def append(
+    files: ReceivedFiles, run_id: int, sha256: str, size: int, offset: int, piece: bytes
+) -> UploadState:
+    files.check_upload(run_id, size, offset)
+    return files.append(run_id, sha256, size, offset, [piece])
+
+
 def make_old(path: Path) -> None:
     long_ago = time.time() - 30 * 86_400
     os.utime(path, (long_ago, long_ago))
@@ -55,7 +67,7 @@ def test_a_content_without_a_file_is_removed_when_it_is_old(
 ) -> None:
     """The server was killed after the content had its name, and before the database knew of it."""
     run_id = new_run(metadata_store)
-    files.append(run_id, SHA256, len(CONTENT), 0, CONTENT)
+    append(files, run_id, SHA256, len(CONTENT), 0, CONTENT)
     orphan = "0" * 64
     stored(tmp_path, orphan).parent.mkdir()
     stored(tmp_path, orphan).write_bytes(b"orphan")
@@ -72,7 +84,7 @@ def test_a_content_that_is_left_behind_is_removed_later(
 ) -> None:
     """The server was killed after the database forgot the file, and before its content was removed."""
     run_id = new_run(metadata_store)
-    files.append(run_id, SHA256, len(CONTENT), 0, CONTENT)
+    append(files, run_id, SHA256, len(CONTENT), 0, CONTENT)
     metadata_store.runs.delete([run_id], NOW)
     metadata_store.runs.purge([run_id], NOW)
     assert metadata_store.stored_files.forget_unused(10) == [SHA256]
@@ -93,21 +105,21 @@ def test_an_upload_of_a_run_that_is_gone_leaves_nothing(
     tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
 ) -> None:
     with pytest.raises(LookupError, match="no run with id 99"):
-        files.append(99, SHA256, len(CONTENT), 0, CONTENT)
+        append(files, 99, SHA256, len(CONTENT), 0, CONTENT)
     make_old(stored(tmp_path))
     assert files.collect() == 1
 
 
 def test_abandoned_uploads_go(tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore) -> None:
     run_id = new_run(metadata_store)
-    files.append(run_id, SHA256, 100, 0, b"part")
+    append(files, run_id, SHA256, 100, 0, b"part")
     files.collect()
     (part,) = (tmp_path / "files" / "uploads").iterdir()
     make_old(part)
     files.collect()
     assert not part.exists()
     with pytest.raises(FileRejected, match="at most"):
-        files.append(run_id, SHA256, files.limits.file_bytes + 1, 0, b"part")
+        append(files, run_id, SHA256, files.limits.file_bytes + 1, 0, b"part")
 
 
 def test_an_upload_that_arrived_before_the_server_was_killed_is_completed(
@@ -117,7 +129,7 @@ def test_an_upload_that_arrived_before_the_server_was_killed_is_completed(
     run_id = new_run(metadata_store)
     (tmp_path / "files" / "uploads" / f"{run_id}-{SHA256}").write_bytes(CONTENT)
     assert files.states(run_id, [SHA256]) == [UploadState(SHA256, len(CONTENT), False)]
-    assert files.append(run_id, SHA256, len(CONTENT), len(CONTENT), b"").complete
+    assert append(files, run_id, SHA256, len(CONTENT), len(CONTENT), b"").complete
     assert stored(tmp_path).read_bytes() == CONTENT
 
 
@@ -126,10 +138,10 @@ def test_two_processes_of_a_run_send_the_same_file(
 ) -> None:
     """The one that comes later knows an offset of before, and has nothing more to send."""
     run_id = new_run(metadata_store)
-    assert not files.append(run_id, SHA256, len(CONTENT), 0, CONTENT[:3]).complete
-    assert files.append(run_id, SHA256, len(CONTENT), 3, CONTENT[3:]).complete
+    assert not append(files, run_id, SHA256, len(CONTENT), 0, CONTENT[:3]).complete
+    assert append(files, run_id, SHA256, len(CONTENT), 3, CONTENT[3:]).complete
     for offset in (3, len(CONTENT)):
-        assert files.append(run_id, SHA256, len(CONTENT), offset, CONTENT[offset:]).complete
+        assert append(files, run_id, SHA256, len(CONTENT), offset, CONTENT[offset:]).complete
     assert not list((tmp_path / "files" / "uploads").iterdir())
 
 
@@ -139,7 +151,7 @@ def test_an_upload_that_ends_while_others_are_counted(
     """Its name is still listed, and leads to nothing."""
     run_id = new_run(metadata_store)
     (tmp_path / "files" / "uploads" / f"{run_id}-{'0' * 64}").symlink_to(tmp_path / "gone")
-    assert files.append(run_id, SHA256, len(CONTENT), 0, CONTENT).complete
+    assert append(files, run_id, SHA256, len(CONTENT), 0, CONTENT).complete
 
 
 def test_unfinished_uploads_count_towards_the_limit_of_a_run(
@@ -149,13 +161,13 @@ def test_unfinished_uploads_count_towards_the_limit_of_a_run(
         str(tmp_path / "files"), metadata_store, lambda: NOW, limits=FileLimits(run_bytes=100)
     )
     first, other = new_run(metadata_store), new_run(metadata_store, "other")
-    files.append(first, "0" * 64, 60, 0, b"x" * 50)
+    append(files, first, "0" * 64, 60, 0, b"x" * 50)
     with pytest.raises(FileRejected, match="files of the run would exceed"):
-        files.append(first, "1" * 64, 60, 0, b"x" * 50)
-    files.append(other, "1" * 64, 60, 0, b"x" * 50)
+        append(files, first, "1" * 64, 60, 0, b"x" * 50)
+    append(files, other, "1" * 64, 60, 0, b"x" * 50)
     with pytest.raises(ContentDiffers):
-        files.append(first, "0" * 64, 60, 50, b"x" * 10)
-    files.append(first, "1" * 64, 60, 0, b"x" * 50)
+        append(files, first, "0" * 64, 60, 50, b"x" * 10)
+    append(files, first, "1" * 64, 60, 0, b"x" * 50)
 
 
 class BusyStore(FolderFileStore):
@@ -175,11 +187,11 @@ def test_a_content_that_is_being_kept_is_not_removed(tmp_path: Path, metadata_st
     store = BusyStore(tmp_path / "contents")
     files = ReceivedFiles(str(tmp_path / "files"), metadata_store, lambda: NOW, store=store)
     before, after = new_run(metadata_store, "before"), new_run(metadata_store, "after")
-    files.append(before, SHA256, len(CONTENT), 0, CONTENT)
+    append(files, before, SHA256, len(CONTENT), 0, CONTENT)
     metadata_store.runs.delete([before], NOW)
     metadata_store.runs.purge([before], NOW)
     store.meanwhile = files.collect
-    assert files.append(after, SHA256, len(CONTENT), 0, CONTENT).complete
+    assert append(files, after, SHA256, len(CONTENT), 0, CONTENT).complete
     opened = files.open(after, SHA256)
     assert opened is not None
     with opened.file as file:
@@ -251,4 +263,4 @@ def test_files_of_every_server_count_until_they_are_removed(tmp_path: Path) -> N
 
 
 def keep(files: ReceivedFiles, run_id: int, content: bytes) -> None:
-    assert files.append(run_id, hashlib.sha256(content).hexdigest(), len(content), 0, content).complete
+    assert append(files, run_id, hashlib.sha256(content).hexdigest(), len(content), 0, content).complete

@@ -17,7 +17,7 @@ def resident_kib():
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("RssAnon"))
 
-allocator.share_arenas()
+allocator.keep_little()
 many = [bytearray(2000) for _ in range(20_000)]
 last = many.pop()  # memory after what is freed is in use, so that the library keeps the rest
 many.clear()

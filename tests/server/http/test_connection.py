@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -13,9 +14,11 @@ import anyio.to_thread
 import httpx
 import pytest
 from starlette.types import Receive, Scope, Send
+from uvicorn.server import ServerState
 
 from runvitals.base import deadline
 from runvitals.server.http.buffered_body import BufferedBodies
+from runvitals.server.http.connection import Connection, ConnectionConfig
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.serve import Server, listen
 from tests.patience import PATIENCE_S
@@ -240,3 +243,43 @@ def test_work_ends_when_the_client_leaves() -> None:
         assert isinstance(app.error, deadline.ClientLeft)
         http.handle_exit(2, None)
         thread.join(PATIENCE_S)
+
+
+def test_a_body_may_take_long_as_long_as_it_arrives() -> None:
+    """A file of many gigabytes does: the limit is one for each part of it."""
+    refused: list[int] = []
+
+    async def check() -> None:
+        arrived, more = 0, asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            nonlocal arrived
+            while (message := await receive())["type"] == "http.request":
+                arrived += len(message["body"])
+                more.set()
+
+        limits = ConnectionLimits(body_s=10)
+        config = ConnectionConfig(app, limits, lambda client, status, why: refused.append(status), None)
+        config.load()
+        made: list[Connection] = []
+
+        def connection() -> Connection:
+            made.append(Connection(config, ServerState(), {}))
+            return made[-1]
+
+        server = await asyncio.get_running_loop().create_server(connection, "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"PUT /files/a HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10000000\r\n\r\n")
+        for number in range(1, 6):
+            writer.write(b"x" * 300_000)
+            while arrived < number * 300_000:
+                more.clear()
+                await asyncio.wait_for(more.wait(), PATIENCE_S)
+            made[0].check_timeout(number * 9.0)
+        assert refused == []
+        made[0].check_timeout(45.0 + 11.0)
+        assert refused == [408]
+        writer.close()
+        server.close()
+
+    asyncio.run(check())

@@ -88,10 +88,13 @@ def test_parts_of_secrets_are_secret(name: str, secret: bool) -> None:
     assert is_secret_field(name) is secret
 
 
-def test_an_error_about_a_list_of_providers_names_no_secret(tmp_path: Path) -> None:
+def test_errors_about_providers_and_misnamed_fields_name_no_secret(tmp_path: Path) -> None:
     with serving_people(tmp_path) as people:
         rita = people.browser("rita")
         _refused_providers(rita)
+        response = rita.put("/account/password", json={"passwort": "hunter2-hunter2"})
+        assert "passwort" in response.json()["error"]
+        assert "hunter2" not in response.text
 
 
 def _refused_providers(rita: Browser) -> None:

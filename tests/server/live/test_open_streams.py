@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from runvitals.server.audit.storage.audit import CLI
 from tests.patience import PATIENCE_S, eventually
-from tests.server.access.organisation import TEAM, ServedOrganisation, served_organisation
+from tests.server.access.organisation import NOW, TEAM, ServedOrganisation, served_organisation
 
 RUN = f"runs/team-ci/live?entity={TEAM}"
 RUNS = f"overlay/live?runs=team-ci&entity={TEAM}"
@@ -40,3 +41,27 @@ def test_an_account_has_as_many_streams_as_it_may_have(tmp_path: Path, second: s
         assert status(carol) == 200
         opened.close()
         eventually(lambda: status(bob) == 200)
+
+
+def test_a_stream_of_several_runs_tells_nothing_of_those_that_may_no_longer_be_read(tmp_path: Path) -> None:
+    with served_organisation(tmp_path) as served, client(served, "carol") as carol:
+        runs = {"team-bob": "team", "public-bob": "public"}
+        query = f"runs=team-bob&runs=public-bob&entity={TEAM}"
+
+        def change(number: int) -> None:
+            for run, project in runs.items():
+                sent = {"run": run, "writer": "train", "project": project, "entity": TEAM, "seq": number}
+                values = {"keys": ["loss"], "t": [NOW + number], "v": [[0.5]]}
+                assert served.ask("bob", "POST", "/api/v1/ingest", json={**sent, **values}).status_code == 200
+
+        with carol.stream("GET", f"overlay/live?{query}") as response:
+            events = (line for line in response.iter_lines() if line)
+            assert next(events).startswith("retry")
+            served.accounts.members.remove(TEAM, "carol", CLI, NOW)
+            served.rights_changed()
+            for number in range(1, 20):
+                change(number)
+                if any(line == 'data: {"runs": ["public-bob"]}' for line in (next(events), next(events))):
+                    break
+            else:
+                raise AssertionError("the run of the team is told of still")

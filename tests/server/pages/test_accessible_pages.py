@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.browser import Browser
-from tests.server.pages.test_fleet_pages import looked_at
+from tests.server.pages.accessibility import looked_at
 from tests.server.pages.test_page import browser, live_run, now_ms, page, static  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -20,15 +19,14 @@ from runvitals.store.samples.interface import SampleBatch
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser, keep_picture
 from tests.server.database.artifacts.making import logged
-from tests.server.pages.test_account_pages import at, check, field, fill, signed_in, violations
+from tests.server.pages.accessibility import violations
+from tests.server.pages.test_account_pages import at, check, field, fill, signed_in
 from tests.server.pages.test_joining_pages import as_user
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_settings_pages import switch
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.usage.used import A100, H100, use
-
-AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +90,7 @@ def test_an_automation_is_created_tried_and_edited(page: Browser, people: People
     from_menu(page, "told all", "Switch off")
     shown(page, "off", "table .tag")
     page.resize(390, 800)
-    check(page, "/vision/-/settings/notifications", AXE)
+    check(page, "/vision/-/settings/notifications")
     keep_picture(page, "automations")
     from_menu(page, "told all", "Delete …")
     fill(page, "Type told all to confirm", "told all", "dialog")
@@ -141,7 +139,6 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
     shown(page, "Would have fired 2 times", "dialog")
     page.wait("document.querySelector('dialog .plot canvas')")
     click(page, "dialog button", "Add a time")
-    page.evaluate(f"{AXE}; true")
     assert violations(page) == []
     keep_picture(page, "rule-editor")
     page.evaluate("document.querySelector('dialog').scrollTo(0, 9999)")
@@ -171,7 +168,7 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
     from_menu(page, "idle", "Mute …")
     click(page, "dialog button", "Mute")
     shown(page, "muted until")
-    check(page, "/vision/-/settings/notifications", AXE)
+    check(page, "/vision/-/settings/notifications")
     shown(page, "firing: 1 series")
     shown(page, "gpu.0.gpu is 1.5 on node1")
     keep_picture(page, "rules-phone")
@@ -196,14 +193,14 @@ def test_a_user_and_a_team_choose_their_alerts(page: Browser, people: People) ->
     people.rights_changed()
     page.resize(390, 800)
     signed_in(page, "ada")
-    check(page, "/vision/-/settings/notifications", AXE)
+    check(page, "/vision/-/settings/notifications")
     click(page, "[aria-label='Run crashed: E-mail']")
     page.wait(
         "fetch('/api/v1/teams/vision/alerts').then(a => a.json()).then(({events}) => events.crashed.email)"
     )
 
     as_user(page, "bob")
-    check(page, "/-/settings/notifications", AXE)
+    check(page, "/-/settings/notifications")
     switch(page, "Quiet hours")
     page.wait("document.querySelectorAll('[type=time]').length === 2")
     click(page, "[aria-label='Run finished: E-mail']")
@@ -226,7 +223,7 @@ def test_a_user_and_a_team_choose_their_alerts(page: Browser, people: People) ->
     key = people.served.app.services.account_services.box.derived_key(PURPOSE)
     page.call("Network.clearBrowserCookies")
     page.resize(390, 800, dark=True)
-    check(page, f"/-/mute#{MuteLink(bob, writer.run_id).text(key)}", AXE)
+    check(page, f"/-/mute#{MuteLink(bob, writer.run_id).text(key)}")
     shown(page, "You get no alerts of the project vision/muted.")
     click(page, "main button", "Unmute")
     shown(page, "You may get alerts of the project vision/muted.")
@@ -246,7 +243,7 @@ def test_usage_is_shown_by_team_project_user_and_model(page: Browser, people: Pe
         use(people.served.metadata_store, f"run-{day}", f"{month}-{day}", **how)
     page.resize(390, 800)
     signed_in(page, "rita")
-    check(page, "/-/billing/usage", AXE)
+    check(page, "/-/billing/usage")
     shown(page, "15.00", "dl")
     for group, name in (
         ("project", "speech/digits"),
@@ -268,7 +265,7 @@ def test_usage_is_shown_by_team_project_user_and_model(page: Browser, people: Pe
 
     page.resize(390, 800, dark=True)
     as_user(page, "ada")
-    check(page, "/vision/-/settings/usage", AXE)
+    check(page, "/vision/-/settings/usage")
     shown(page, "13.00", "dl")
     assert page.evaluate("document.querySelectorAll('.bars .part').length") == 2
     keep_picture(page, "usage")
@@ -350,7 +347,7 @@ def test_billing_is_managed_in_the_page(page: Browser, people: People) -> None:
     assert page.evaluate("document.querySelector('a[download]').href").endswith("RV-2027-000001.pdf")
     page.resize(390, 800, dark=True)
     for tab in BILLING_TABS:
-        check(page, f"/-/billing/{tab}", AXE)
+        check(page, f"/-/billing/{tab}")
         keep_picture(page, f"billing-{tab}")
     page.open("/-/billing/budget")
     shown(page, "over", "table")
@@ -363,11 +360,11 @@ def test_billing_is_managed_in_the_page(page: Browser, people: People) -> None:
     writer = WriterRegistration("heavy", "m.a.1", "space", sender=Sender(team, author_id=None))
     [heavy] = store.writers.join([writer], people.now_ms)
     logged(store, heavy.project_id, {"a": b"weights"}, "classifier")
-    check(page, "/-/billing/storage", AXE)
+    check(page, "/-/billing/storage")
     shown(page, "5.12 kB", "table")
     keep_picture(page, "billing-storage")
     as_user(page, "ada")
-    check(page, "/vision/-/settings/usage", AXE)
+    check(page, "/vision/-/settings/usage")
     click(page, "main section:nth-of-type(2) button", "space")
     click(page, "[aria-label='Choose heavy']")
     click(page, "main button", "Delete 1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 
 import httpx
 import pytest
@@ -78,17 +77,13 @@ def page(browser: Browser, served: Served) -> Browser:  # noqa: F811
     return browser
 
 
-def axe() -> str:
-    return files("axe_core_python").joinpath("axe.min.js").read_text()
-
-
 def opened(page: Browser, path: str, width: int, dark: bool) -> None:
     """The page at a path; on a phone also without what is hard to read or to operate."""
     page.resize(width, 900, dark)
     if width > 390:
         page.open(path)
     else:
-        check(page, path, axe())
+        check(page, path)
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
@@ -140,7 +135,7 @@ def test_a_sweep(page: Browser, sweep: str, width: int, dark: bool) -> None:
     click(page, "button", "Delete …")
     shown(page, "runs stay")
     if width == 390:
-        check(page, page.evaluate("location.pathname + location.search"), axe())
+        check(page, page.evaluate("location.pathname + location.search"))
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,20 @@ def test_a_bucket_is_added_checked_and_given_to_a_team(
     looks_right(page, "/labs/-/settings/storage", "team-storage-away")
     page.open("/-/organisation/buckets")
     shown(page, "labs", "table")
+    # New credentials: those that fail are refused, and the dialog keeps what was typed.
+    click(page, "main button", "Change")
+    click(page, "dialog label", "New credentials")
+    choose(page, "Credentials", "secret")
+    fill(page, "Access key id", ACCESS_KEY, "dialog")
+    fill(page, "Secret access key", "wrong", "dialog")
+    click(page, "dialog button", "Check and change")
+    shown(page, "the credentials were not taken: they failed at write", "dialog .error")
+    for width, dark in ((1280, False), (390, True)):
+        page.resize(width, 900, dark)
+        keep_picture(page, f"bucket-change-{width}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.resize(1280, 900)
+    fill(page, "Secret access key", SECRET_KEY, "dialog")
+    click(page, "dialog button", "Check and change")
+    shown(page, "has new credentials", "body")
+    assert people.accounts.buckets.all()[0].away_ms is None

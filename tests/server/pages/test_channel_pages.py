@@ -12,8 +12,8 @@ from runvitals.server.audit.storage.audit import CLI
 from tests.patience import eventually
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser, keep_picture
-from tests.server.pages.test_account_pages import at, check_as_shown, field, fill, signed_in, violations
-from tests.server.pages.test_alert_and_usage_pages import AXE
+from tests.server.pages.accessibility import violations
+from tests.server.pages.test_account_pages import at, check_as_shown, field, fill, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_settings_pages import switch
 from tests.server.pages.test_shared_page import click, shown
@@ -50,7 +50,7 @@ def page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa: F811
 
 def looks_right(page: Browser, path: str, name: str) -> None:
     """The page fits a phone and a desktop, light and dark."""
-    check_as_shown(page, path, AXE)
+    check_as_shown(page, path)
     if "PICTURES" in os.environ:
         for width in (390, 1280):
             for colours in ("light", "dark"):
@@ -103,7 +103,6 @@ def test_a_team_adds_channels_and_leads_severities_to_them(page: Browser, people
     shown(page, "Apprise knows no service with this URL", "dialog .error")
     fill(page, "URL of Apprise", "ntfys://ntfy.sh/our-secret-topic", "dialog")
     page.resize(390, 800)
-    page.evaluate(f"{AXE}; true")
     assert violations(page) == []
     keep_picture(page, "apprise-dialog")
     page.resize(1280, 900)

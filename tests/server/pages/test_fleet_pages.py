@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,8 @@ import httpx
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.server.browser import Browser, keep_picture
+from tests.server.browser import Browser
+from tests.server.pages.accessibility import looked_at
 from tests.server.pages.test_page import EVIL, browser, static, type_into  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.serving import Served, serving
@@ -97,30 +97,6 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
     browser.base = "about:"
     browser.open("blank")
     assert browser.complaints == []
-
-
-def accessible(page: Browser) -> None:
-    """Nothing of what is shown is hard to read, to operate or to hear."""
-    page.evaluate(f"{files('axe_core_python').joinpath('axe.min.js').read_text()}; true")
-    violations = page.evaluate(
-        "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
-    )
-    assert violations == []
-
-
-def looked_at(page: Browser, name: str) -> None:
-    """Check the page on a screen and on a phone, light and dark. For who wants to look: PICTURES=folder."""
-    for width in (1280, 390):
-        for dark in (False, True):
-            page.resize(width, 900, dark)
-            page.wait(
-                "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(() => drawn(true))))"
-            )
-            wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= width, f"{name} is {wide} pixels wide"
-            keep_picture(page, f"{name}-{width}-{'dark' if dark else 'light'}")
-            accessible(page)
-    page.resize(1280, 900)
 
 
 def test_home(page: Browser) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import numpy
@@ -17,6 +16,7 @@ from runvitals.sdk.media.base import Media
 from runvitals.sdk.media.run_files import RunFiles
 from tests.readers.journals.journals import T0, Training
 from tests.server.browser import Browser
+from tests.server.pages.accessibility import violations
 from tests.server.pages.test_page import browser, page, static  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
 
@@ -76,6 +76,13 @@ def run(tmp_path: Path) -> Iterator[LoggedRun]:
     logged_run.journal.close()
 
 
+@pytest.fixture(autouse=True)
+def the_frame_may_complain(browser: Browser) -> Iterator[None]:  # noqa: F811
+    browser.tolerates = from_the_frame
+    yield
+    browser.tolerates = lambda complaint: False
+
+
 def from_the_frame(complaint: str) -> bool:
     """Whether it says that the hostile page in the frame could not do what it tried."""
     return "violates" in complaint or "Blocked a frame with origin" in complaint
@@ -102,33 +109,24 @@ def test_media_are_shown_by_step(page: Browser, run: LoggedRun) -> None:  # noqa
     sandbox = page.evaluate("document.querySelector('article[aria-label=report] iframe').sandbox.value")
     assert sandbox == "allow-scripts"
     assert "taken" not in page.evaluate("document.title")
-    page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
 
 
 def test_everyone_can_use_it(page: Browser, run: LoggedRun) -> None:  # noqa: F811
-    checks = files("axe_core_python").joinpath("axe.min.js").read_text()
-    for dark in (False, True):
-        page.resize(390, 900, dark)
-        for path, ready in (
-            ("/runs/abc/logged", "article img"),
-            ("/runs/abc/files", "tbody tr"),
-            ("/runs/abc/alerts", "ol li"),
-            ("/compare?runs=abc", "article img"),
-        ):
-            page.open(path)
-            scroll = (
-                "document.querySelector('article')?.scrollIntoView()"  # media are loaded when they are near
-            )
-            page.wait(f"({scroll}, document.querySelectorAll('{ready}').length > 0)")
+    for path, ready in (
+        ("/runs/abc/logged", "article img"),
+        ("/runs/abc/files", "tbody tr"),
+        ("/runs/abc/alerts", "ol li"),
+        ("/compare?runs=abc", "article img"),
+    ):
+        page.resize(390, 900)
+        page.open(path)
+        scroll = "document.querySelector('article')?.scrollIntoView()"  # media are loaded when they are near
+        page.wait(f"({scroll}, document.querySelectorAll('{ready}').length > 0)")
+        for dark in (False, True):
+            page.resize(390, 900, dark)
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
-            page.evaluate(f"{checks}; true")
-            violations = page.evaluate(
-                "axe.run({exclude: [['iframe']]}).then(({violations}) => "
-                "violations.filter(({impact}) => impact === 'serious' || impact === 'critical')"
-                ".map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
-            )
-            assert (path, dark, violations) == (path, dark, [])
-        page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
+            found = violations(page, dark, without="iframe", tolerated=("minor", "moderate"))
+            assert (path, dark, found) == (path, dark, [])
 
 
 def test_saved_files_are_listed_for_download(page: Browser, run: LoggedRun) -> None:  # noqa: F811
@@ -212,5 +210,4 @@ def test_media_of_several_runs_are_compared(page: Browser, run: LoggedRun, tmp_p
     page.wait(f"{weights}.querySelectorAll('svg').length === 2 && {weights}.innerText.includes('1000')")
     page.open("/compare?runs=xyz&runs=abc")
     page.wait(f"({panel}?.scrollIntoView(), {panel}?.innerText.includes('other at 3'))")
-    page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
     other.journal.close()

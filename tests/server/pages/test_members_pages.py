@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 
 import pytest
 
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser, keep_picture
+from tests.server.pages.accessibility import accessible
 from tests.server.pages.test_account_pages import at, check, from_menu, signed_in
 from tests.server.pages.test_joining_pages import as_user
 from tests.server.pages.test_page import browser, static  # noqa: F401
-from tests.server.pages.test_settings_pages import accessible
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
 
-AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
 MEMBERS = 60
 TEAM, ORGANISATION = "/vision/-/settings/members", "/-/organisation/members"
 
@@ -80,7 +78,7 @@ def test_a_large_team_is_filtered_sorted_and_read_page_by_page(page: Browser) ->
     choose(page, "Sorted by", "name")
     page.wait("document.querySelector('main tbody .who a').innerText === 'User 0'")
     keep_picture(page, "members-phone")
-    check(page, TEAM, AXE)
+    check(page, TEAM)
 
 
 def test_the_menu_of_a_member_is_used_by_keyboard(page: Browser, people: People) -> None:
@@ -144,5 +142,5 @@ def test_the_organisation_changes_roles_access_and_states(page: Browser, people:
     shown(page, "Administrator", "[role=menu]")
     assert page.evaluate("document.querySelector('[role=menu]').innerText.includes('Delete')") is False
     page.resize(390, 800)
-    check(page, ORGANISATION, AXE)
+    check(page, ORGANISATION)
     assert people.accounts.users.by_name("user-00").access == "viewer"

@@ -6,7 +6,6 @@ import fcntl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 
@@ -17,20 +16,17 @@ from runvitals.server.http.serve import Server, listen
 from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Training
-from tests.server.browser import Browser, NoBrowser
+from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
 
 EVIL = '<img src=x onerror="document.title=1">'
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with ExitStack() as stack:
-        try:
-            started = stack.enter_context(Browser())
-        except NoBrowser as error:
-            pytest.skip(str(error))
-        yield started
+def browser(shared_browser: Browser) -> Browser:
+    """A browser in which no other module left anything."""
+    shared_browser.renew()
+    return shared_browser
 
 
 @pytest.fixture(scope="module")

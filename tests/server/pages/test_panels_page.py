@@ -6,7 +6,6 @@ import json
 import math
 import threading
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
 from tests.server.browser import Browser, keep_picture
+from tests.server.pages.accessibility import violations
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
 from tests.server.pages.test_page_charts import click, downloads
 from tests.server.test_build import hook  # noqa: F401
@@ -172,15 +172,9 @@ def test_every_kind_is_shown_and_hostile_text_is_inert(page: Browser, folder: Pa
     assert HOSTILE in note
     assert page.evaluate("document.querySelectorAll('[data-panel=note] img').length") == 0
     assert titles(page)[-2:] == ["loss", "noise"]
-    checks = files("axe_core_python").joinpath("axe.min.js").read_text()
     for dark in (False, True):
         page.resize(1280, 1900, dark=dark)
-        page.evaluate(checks)
-        violations = page.evaluate(
-            "axe.run(document.querySelector(\"section[aria-label='Your panels']\"))"
-            ".then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
-        )
-        assert violations == []
+        assert violations(page, dark, within="section[aria-label='Your panels']") == []
         keep_picture(page, f"panels-{'dark' if dark else 'light'}")
     page.resize(390, 844)
     page.wait("document.documentElement.scrollWidth <= 390")

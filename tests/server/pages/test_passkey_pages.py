@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser
+from tests.server.pages.accessibility import accessible
 from tests.server.pages.test_account_pages import LATER_S, at, confirm_password, fill, sign_in, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
@@ -73,15 +73,6 @@ def add_passkey(page: Browser, name: str = "Blue phone") -> None:
     click(page, "main button", "Add a passkey")
     fill(page, "Name", name, "dialog")
     click(page, "dialog button", "Continue")
-
-
-def accessible(page: Browser) -> None:
-    """No serious problem for users of screen readers or the keyboard."""
-    page.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text() + "; true")
-    violations = page.evaluate(
-        "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
-    )
-    assert violations == []
 
 
 def test_a_passkey_is_added_used_renamed_and_removed(page: Browser, people: People, device: Device) -> None:

@@ -10,9 +10,9 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser, keep_picture
+from tests.server.pages.accessibility import accessible
 from tests.server.pages.test_account_pages import at, field, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
-from tests.server.pages.test_settings_pages import accessible
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
 

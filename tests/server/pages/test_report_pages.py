@@ -16,8 +16,8 @@ from PIL import Image
 from tests.patience import eventually
 from tests.server.accounts.routes.people import serving_people
 from tests.server.browser import Browser
+from tests.server.pages.accessibility import accessible, looked_at
 from tests.server.pages.test_account_pages import at, signed_in
-from tests.server.pages.test_fleet_pages import accessible, looked_at
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_project_pages import DIGITS, Lab
 from tests.server.pages.test_shared_page import click, shown
@@ -177,6 +177,18 @@ def test_a_report_is_written_with_markdown_and_published(lab: ReportLab, page: B
     click(page, "main button", "Publish")
     shown(page, "It works.", "article")
     assert lab.ask("vera", "GET", f"/reports/{listed['id']}")["title"] == "Learned today"
+    # Another one begins with what was copied.
+    page.open("/vision/digits/reports")
+    page.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    page.call("Page.bringToFront")
+    page.wait("document.hasFocus()")
+    page.evaluate("navigator.clipboard.writeText('# From notes\\n\\nIt *learns*.')")
+    click(page, "main button[aria-label='New report from a template or the clipboard']")
+    click(page, "[role=menuitem]", "Markdown, or rows of a sheet")
+    page.wait("location.pathname.endsWith('/edit')")
+    shown(page, "It learns.", ".ProseMirror")
+    titles = [row["title"] for row in lab.ask("rita", "GET", REPORTS)["reports"]]
+    assert "From notes" in titles
 
 
 def test_panels_are_added_from_the_list_of_elements(lab: ReportLab, page: Browser) -> None:

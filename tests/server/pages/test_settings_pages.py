@@ -6,7 +6,6 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from tests.server.browser import Browser
 from tests.server.mail.receiver import Receiver
 from tests.server.outbound.site import Site
 from tests.server.outbound.site import serving as serving_site
+from tests.server.pages.accessibility import accessible
 from tests.server.pages.test_account_pages import at, field, fill, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
@@ -65,15 +65,6 @@ def switch(page: Browser, label: str) -> None:
         f"(label => label && (label.click(), true))"
         f"([...document.querySelectorAll('main label')].find(e => e.innerText === {label!r}))"
     )
-
-
-def accessible(page: Browser) -> None:
-    """Nothing of what is shown is hard to read, to operate or to hear."""
-    page.evaluate(f"{files('axe_core_python').joinpath('axe.min.js').read_text()}; true")
-    violations = page.evaluate(
-        "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
-    )
-    assert violations == []
 
 
 def test_the_mail_server_is_set_and_tried(page: Browser, people: People) -> None:

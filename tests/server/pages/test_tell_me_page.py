@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -12,15 +11,15 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser, keep_picture
+from tests.server.pages.accessibility import accessible
 from tests.server.pages.test_account_pages import at, check, field, fill, signed_in
 from tests.server.pages.test_joining_pages import as_user
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_pickers import begin
-from tests.server.pages.test_settings_pages import accessible, choose
+from tests.server.pages.test_settings_pages import choose
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
 
-AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
 MINE, TEAM = "/-/settings/notifications", "/vision/-/settings/notifications"
 
 
@@ -88,7 +87,7 @@ def test_what_a_user_says_becomes_a_preference_a_rule_or_an_automation(page: Bro
     keep_picture(page, "tell-me")
     accessible(page)
     page.resize(390, 800, dark=True)
-    check(page, MINE, AXE)
+    check(page, MINE)
     keep_picture(page, "tell-me-phone")
 
 
@@ -114,7 +113,7 @@ def test_a_team_says_it_on_its_own_page(page: Browser, people: People) -> None:
     shown(page, "Finding of any kind, warning or worse, opens")
     keep_picture(page, "tell-me-team")
     page.resize(390, 800)
-    check(page, TEAM, AXE)
+    check(page, TEAM)
 
 
 def test_it_is_said_by_keyboard_alone(page: Browser, people: People) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S, eventually
 from tests.readers.journals.journals import Training
 from tests.server.browser import Browser, keep_picture
+from tests.server.pages.accessibility import accessible
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
 from tests.server.pages.test_page_charts import choose, click, drag, parameters
 from tests.server.test_build import hook  # noqa: F401
@@ -149,13 +149,9 @@ def test_it_is_used_by_keys_and_on_a_phone(page: Browser) -> None:
     for kind in ("keyDown", "keyUp"):
         page.call("Input.dispatchKeyEvent", type=kind, key="ArrowRight", windowsVirtualKeyCode=39)
     page.wait(f"document.querySelector('[role=separator]').ariaValueNow === '{before + 24}'")
-    page.evaluate(f"{files('axe_core_python').joinpath('axe.min.js').read_text()}; true")
     for dark in (False, True):
         page.resize(1400, 900, dark=dark)
-        violations = page.evaluate(
-            "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
-        )
-        assert violations == []
+        accessible(page, dark)
     page.resize(390, 844)
     page.wait("!document.querySelector('aside')")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

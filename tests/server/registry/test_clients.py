@@ -147,12 +147,35 @@ def test_all_directions(clients: Clients) -> None:
     assert registries.ok("vera", "GET", f"{path}")["aliases"]["production"] == 1
 
 
+def test_wandb_automates_a_registry_of_the_organisation(registries: Registries, tmp_path: Path) -> None:
+    """As bob, who administers the registry and not the organisation, whose webhook he uses by its name."""
+    ask, ours = registries.served.ask, "/api/v1/teams/organisation"
+    hook = {"name": "ci", "url": "https://ci.example/hook"}
+    for who, method, path, body in (
+        ("rita", "POST", "registries", {"name": "auto"}),
+        ("rita", "PUT", "registries/auto/admins/bob", None),
+        ("bob", "POST", "registries/auto/collections/net/versions", {"artifact": "vision/team/weights"}),
+        ("rita", "POST", "webhooks", hook),
+    ):
+        answer = ask(who, method, f"{ours}/{path}", json=body)
+        assert answer.status_code < 300, answer.text
+    done = Clients(registries, "new", tmp_path, "bob").wandb("automate", "auto")
+    both = [["linked", "wandb-registry-auto"], ["gold", "wandb-registry-auto"]]
+    assert (done["listed"], done["mine"]) == (both, ["gold", "linked"])
+    assert (done["changed"], done["left"], done["url"]) == (False, ["gold"], "")
+    (made,) = ask("bob", "GET", f"{ours}/registries/auto/automations").json()["automations"]
+    event = {"kind": "artifact.alias", "alias": "^gold$", "collection": "^net$"}
+    assert (made["event"], made["filter"]["projects"], made["registry"]) == (event, [], "auto")
+    assert ask("carol", "GET", f"{ours}/automations").status_code == 404
+
+
 def test_wandb_manages_registries_of_the_organisation(registries: Registries, tmp_path: Path) -> None:
     clients = Clients(registries, "new", tmp_path, "rita")
     users = registries.served.users
     ids = [base64.b64encode(f"User:{users[name]}".encode()).decode() for name in ("carol", "bob")]
     done = clients.wandb("manage", " ".join(ids))
     assert done["roles"] == {"carol": "member", "bob": "admin"}
+    assert done["teams"] == [["vision", "viewer"], ["vision", "admin"]]
     assert done["seen"] == ["described", ["dataset", "model"], "organization", "organisation"]
     assert done["left"] == ["carol"]
     assert "already exists in organization 'organisation'" in done["again"]

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from runvitals.server.audit.storage.audit import CLI
-from tests.server.access.organisation import NOW, TEAM
+from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM
 from tests.server.registry.conftest import Registries
 
 OURS = "/api/v1/teams/organisation/registries"
@@ -140,6 +140,71 @@ def test_members_come_and_go(ours: Registries) -> None:
     assert (answer.status_code, "those of its team" in answer.text) == (422, True)
 
 
+def test_the_roles_of_teams_follow_their_members(ours: Registries) -> None:
+    """In one that members read: alice administers the team, bob and carol are members, vera may only look."""
+    assert ask(ours, "rita", "POST", json={"name": "ours", "visibility": "restricted"}).status_code == 201
+    team = f"/ours/teams/{TEAM}"
+    may = {who: set[str]() for who in ("alice", "bob", "vera", "ci", "otto")}
+
+    def rights(role: str) -> dict[str, list[str]]:
+        assert ask(ours, "rita", "PUT", team, json={"role": role}).status_code == 204
+        found = {who: ask(ours, who, "GET", "/ours").json().get("may", []) for who in may}
+        return {who: [name.removeprefix("registry:") for name in names] for who, names in found.items()}
+
+    reads, links = ["download", "read"], ["alias", "download", "link", "read"]
+    everything = ["alias", "download", "link", "manage_admins", "protected_alias", "read"]
+    assert rights("viewer") == {"alice": reads, "bob": reads, "vera": reads, "ci": [], "otto": []}
+    assert rights("member") == {"alice": links, "bob": links, "vera": reads, "ci": links, "otto": []}
+    assert rights("admin") == {"alice": everything, "bob": everything, "vera": reads, "ci": links, "otto": []}
+    listed = ask(ours, "vera", "GET", "/ours/teams").json()["teams"]
+    assert [(row["name"], row["role"]) for row in listed] == [(TEAM, "admin")]
+    # An own role counts where it is the higher one.
+    ask(ours, "rita", "PUT", "/ours/members/vera", json={"role": "member"})
+    assert rights("viewer")["vera"] == links
+    ask(ours, "rita", "DELETE", "/ours/members/vera")
+    # A protected alias: the error names the team, and its members decide.
+    rights("admin")
+    assert ask(ours, "bob", "PUT", "/ours/protected-aliases/gold").status_code == 204
+    ask(ours, "rita", "PUT", "/ours/members/otto", json={"role": "member"})
+    link = {"artifact": f"{OTHER_TEAM}/voice/nothing", "version": "v0"}
+    assert ask(ours, "otto", "POST", "/ours/collections/a/versions", json=link).status_code == 404
+    link = {"artifact": f"{TEAM}/team/weights", "version": "v0"}
+    assert ask(ours, "carol", "POST", "/ours/collections/a/versions", json=link).status_code == 201
+    refused = ask(ours, "otto", "PUT", "/ours/collections/a/aliases/gold", json={"version": 0})
+    assert (refused.status_code, f"the team {TEAM} may change it" in refused.text) == (403, True)
+    ask(ours, "rita", "DELETE", "/ours/members/otto")
+    # Whoever leaves the team, or whose team leaves, has no role any more.
+    ours.served.accounts.members.remove(TEAM, "carol", CLI, NOW)
+    ours.served.rights_changed()
+    assert ask(ours, "carol", "GET", "/ours").status_code == 404
+    ours.served.accounts.members.add(TEAM, "carol", "member", CLI, NOW)
+    ours.served.rights_changed()
+    assert ask(ours, "otto", "PUT", team, json={"role": "viewer"}).status_code == 404
+    for name in ("none", "carol", "organisation"):
+        assert ask(ours, "rita", "PUT", f"/ours/teams/{name}", json={"role": "viewer"}).status_code == 422
+    assert ask(ours, "alice", "DELETE", team).status_code == 204
+    assert ask(ours, "alice", "GET", "/ours").status_code == 404
+    assert ask(ours, "rita", "DELETE", team).status_code == 404
+    audit = ours.served.ask("rita", "GET", "/api/v1/organisation/audit?action=registry.member_*").json()
+    assert {"team": TEAM, "role": "admin"} in [row["after"] for row in audit["events"]]
+
+
+def test_who_administers_a_registry_learns_of_no_hidden_team(ours: Registries) -> None:
+    teams = ours.served.accounts.teams
+    teams.update(OTHER_TEAM, CLI, NOW, hidden=True)
+    ours.served.rights_changed()
+    path = f"/approved/teams/{OTHER_TEAM}"
+    hidden = ask(ours, "bob", "PUT", path, json={"role": "viewer"})
+    unknown = ask(ours, "bob", "PUT", "/approved/teams/none", json={"role": "viewer"})
+    assert hidden.json()["error"].replace(OTHER_TEAM, "none") == unknown.json()["error"]
+    assert ask(ours, "rita", "PUT", path, json={"role": "viewer"}).status_code == 204
+    assert ask(ours, "carol", "GET", "/approved/teams").json()["teams"] == []
+    assert ask(ours, "bob", "GET", "/approved/teams").json()["total"] == 1  # it is in his registry
+    assert ask(ours, "bob", "DELETE", path).status_code == 204
+    teams.update(OTHER_TEAM, CLI, NOW, hidden=False)
+    ours.served.rights_changed()
+
+
 @pytest.mark.parametrize("who", ["rita", "alice", "vera"])
 def test_the_organisation_is_no_team(ours: Registries, who: str) -> None:
     for method, path, body in (
@@ -147,7 +212,8 @@ def test_the_organisation_is_no_team(ours: Registries, who: str) -> None:
         ("GET", "/api/v1/teams/organisation/members", None),
         ("PATCH", "/api/v1/teams/organisation", {"display_name": "x"}),
         ("GET", "/api/v1/teams/organisation/projects", None),
-        ("GET", "/api/v1/teams/organisation/automations", None),
+        ("GET", "/api/v1/teams/organisation/notifications/1", None),
+        ("GET", "/api/v1/teams/organisation/rules", None),
         ("POST", "/api/v1/entities/organisation/projects", {"name": "x"}),
         ("DELETE", "/api/v1/entities/organisation/projects/wandb-registry-approved", None),
         ("DELETE", "/api/v1/teams/organisation", {"confirm": "organisation"}),

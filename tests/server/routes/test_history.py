@@ -26,6 +26,9 @@ def test_logged_values_by_rank(tmp_path: Path, client: Client) -> None:
         (0, [2.0], {"eval": [0.5]}),
         (1, [7.0], {"loss": [None]}),
     ]
+    texts = [(other["rank"], other["key"], other["step"], other["value"]) for other in history["others"]]
+    assert texts == [(0, "text", float(step), "no number") for step in range(3)]
+    assert client.ask("runs/abc/history/names", of="others") == ["text"]
     (group,) = client.ask("runs/abc/history", keys="eval")["groups"]
     assert group["series"] == {"eval": [0.5]}
 

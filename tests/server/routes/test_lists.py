@@ -43,6 +43,7 @@ NOT_LISTS = frozenset(
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}",
         "/api/v1/entities/{entity}/projects/{project}/artifact-dependents",
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/content",
+        "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/contents",
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/lineage",
         "/api/v1/entities/{entity}/projects/{project}/sweeps/{sweep}",
         "/api/v1/organisation/scim-secret",
@@ -54,8 +55,14 @@ NOT_LISTS = frozenset(
         "/api/v1/teams/{team}/registries/{registry}",
         "/api/v1/teams/{team}/registries/{registry}/collections/{collection}",
         "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}",
+        "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}/contents",
         "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}/files/{path:path}",
         "/api/v1/teams/{team}/registries/{registry}/requests/{number}",
+        "/api/v1/teams/{team}/registries/{registry}/receivers",
+        # Of the organisation only: the lists of teams have the same functions.
+        "/api/v1/teams/{team}/registries/{registry}/automations",
+        "/api/v1/teams/{team}/registries/{registry}/automations/{automation}",
+        "/api/v1/teams/{team}/registries/{registry}/automations/{automation}/history",
         "/api/v1/teams/{team}/settings",
         "/api/v1/teams/{team}/storage",
         "/api/v1/teams/{team}/usage",
@@ -69,6 +76,7 @@ FIXED = {
     "/api/v1/account/passkeys": "keys that a browser makes",
     "/api/v1/entities/{entity}/alert-rules/history": "rules that fired for running trainings",
     "/api/v1/teams/{team}/registries/{registry}/members": "of the organisation; a team's has none",
+    "/api/v1/teams/{team}/registries/{registry}/teams": "of the organisation; a team's has none",
 }
 """Lists that a test cannot make longer; they take the parameters too."""
 HISTORY = "teams/vision/automations/1/history"

@@ -132,6 +132,7 @@ def test_ranges(run: Run, tmp_path: Path) -> None:
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{len(body)}")
     again = content(client, sha256, headers={"if-none-match": content(client, sha256).headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["vary"] == "cookie"  # another user of the same browser does not get it from there
 
 
 def test_only_files_that_a_record_names_are_served(run: Run, tmp_path: Path) -> None:

@@ -152,3 +152,25 @@ def test_artifacts_that_no_run_made(server: AccountsServer) -> None:
     assert [(row["name"], row["last_read"]) for row in rows] == [("second", None), ("first", "2025-10-10")]
     (project,) = server.ask("carol", "GET", "storage/carol")["projects"]
     assert (project["project"], project["runs"], project["last_read"]) == ("weights", 0, "2025-10-10")
+
+
+def test_teams_and_users_are_sorted_as_what_is_in_them(server: AccountsServer) -> None:
+    """speech has what is older, smaller and was read."""
+    ada, store = server.accounts.users.by_name("ada").id, server.metadata_store
+    speech = server.accounts.teams.create("speech", CLI, server.clock(), administrator=ada)
+    add_run(server, "spoken", speech.id, ada, 1)
+    project = dict(store.projects.named("digits"))[speech.id]
+    logged(store, project, {"a": b"x"}, "old")
+    number = store.runs.places("spoken")[0].run_id
+    store.read_days.note_run(number, 20_000 * DAY_MS)
+    store.read_days.write()
+
+    def listed(sort: str) -> list[str]:
+        return [row["entity"] for row in server.ask("olga", "GET", f"storage?sort={sort}")["entities"]]
+
+    assert (listed("bytes"), listed("name")) == (["vision", "speech"], ["speech", "vision"])
+    rows = {row["entity"]: row for row in server.ask("olga", "GET", "storage")["entities"]}
+    assert (rows["speech"]["started_ms"], rows["speech"]["last_read"]) == (T0, "2024-10-04")
+    for sort, field in (("started", "started_ms"), ("last", "last_ms"), ("read", "last_read")):
+        assert listed(sort) == sorted(rows, key=lambda name: (str(rows[name][field] or ""), name)), sort
+    server.ask("olga", "GET", "storage?sort=size", 422)

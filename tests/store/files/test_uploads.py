@@ -43,7 +43,7 @@ class UploadMachine(RuleBasedStateMachine):
 
         def add() -> bool:
             return self.uploads.append(
-                run, sha256, len(content), offset, piece, lambda path: self.store.take(sha256, path)
+                run, sha256, len(content), offset, [piece], lambda path: self.store.take(sha256, path)
             )
 
         if offset + len(piece) > len(content):
@@ -71,7 +71,7 @@ class UploadMachine(RuleBasedStateMachine):
         Path(self.folder, "uploads", f"{run}-{sha256}").write_bytes(bytes(len(there)))
         rest = CONTENTS[which][len(there) :]
         with pytest.raises(ContentDiffers):
-            self.uploads.append(run, sha256, len(CONTENTS[which]), len(there), rest, os.unlink)
+            self.uploads.append(run, sha256, len(CONTENTS[which]), len(there), [rest], os.unlink)
         del self.arrived[run, sha256]
 
     @rule(which=st.integers(0, 3))
@@ -115,7 +115,7 @@ def test_a_link_in_the_place_of_a_content_is_not_followed_to_a_device(tmp_path: 
 def test_abandoned_uploads_are_removed(tmp_path: Path) -> None:
     uploads = Uploads(str(tmp_path))
     for run in (1, 2):
-        uploads.append(run, DIGESTS[2], 20, 0, b"bc", os.unlink)
+        uploads.append(run, DIGESTS[2], 20, 0, [b"bc"], os.unlink)
     os.utime(tmp_path / f"1-{DIGESTS[2]}", (100, 100))
     assert uploads.total_bytes() == 4
     assert uploads.remove_before(101) == 1

@@ -33,10 +33,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]
 
 
 def key_of(server: AccountsServer, name: str, scope: str = "full") -> str:
+    return created_key(server, name, scope)[0]
+
+
+def created_key(server: AccountsServer, name: str, scope: str) -> tuple[str, int]:
     user = server.accounts.users.by_name(name)
-    secret, _ = server.accounts.keys.create(f"{name} {scope}", CLI, T0, user_id=user.id, scope=scope)
+    secret, key = server.accounts.keys.create(f"{name} {scope}", CLI, T0, user_id=user.id, scope=scope)
     server.app.services.access.rights_changed()
-    return secret
+    return secret, key.id
 
 
 def environment(server: AccountsServer, folder: Path, key: str | None) -> dict[str, str]:
@@ -81,6 +85,22 @@ def test_a_reader_and_a_stranger_over_stdio(server: AccountsServer, tmp_path: Pa
             tasks.start_soon(as_stranger)
 
     anyio.run(both)
+
+
+def test_a_key_that_is_revoked_meanwhile(server: AccountsServer, tmp_path: Path) -> None:
+    secret, key_id = created_key(server, "bob", "read")
+
+    async def with_key() -> None:
+        async with stdio(server, tmp_path, secret) as client:
+            assert len((await ask(client, "list_runs"))["runs"]) == 1
+            assert "may not" in await refusal(client, "write_notes", run="run-bob", notes="mine")
+            server.accounts.keys.revoke(key_id, CLI, T0)
+            server.app.services.access.rights_changed()
+            refused = await refusal(client, "list_runs")
+            assert "is not, or no longer, valid" in refused
+            assert secret not in refused
+
+    anyio.run(with_key)
 
 
 @contextmanager

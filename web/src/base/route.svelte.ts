@@ -13,7 +13,7 @@ export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'res
 export type Entry = (typeof ENTRIES)[number];
 export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'notifications', 'security', 'keys', 'teams', 'usage', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
-export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'buckets', 'sign-in', 'mail', 'slack', 'settings', 'audit'] as const;
+export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'buckets', 'sign-in', 'mail', 'slack', 'integrations', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
 export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'notifications', 'integrations', 'usage', 'storage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
@@ -43,6 +43,8 @@ export interface RegistryRoute {
   version: string | null;
   /** The id of a request for a protected alias; empty: the list of them. */
   request: string | null;
+  /** Its automations. */
+  automations: boolean;
 }
 
 /** Pages of a server with accounts. */
@@ -134,13 +136,14 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   return null;
 }
 
-const REGISTRIES = { page: 'registry', registry: null, collection: null, version: null, request: null } as const;
+const REGISTRIES = { page: 'registry', automations: false, registry: null, collection: null, version: null, request: null } as const;
 
 /** `parts`: after `/TEAM/-/registries`. */
 function registryRoute(team: string, parts: readonly string[]): RegistryRoute | null {
   const [registry = null, kind, name, versions, version] = parts;
   const route: RegistryRoute = { ...REGISTRIES, team, registry };
   if (parts.length <= 1) return route;
+  if (kind === 'automations' && parts.length === 2) return { ...route, automations: true };
   if (kind === 'requests' && parts.length <= 3) return { ...route, request: name ?? '' };
   if (kind !== 'collections' || name === undefined) return null;
   if (parts.length === 3) return { ...route, collection: name };

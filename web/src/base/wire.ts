@@ -527,6 +527,12 @@ export type CreatedServiceAccount = {
     last_used_ms: number | null;
     key?: ShownKey | null;
 };
+/** A page of the datasets of a project, the newest first. */
+export type DatasetsPage = {
+    datasets: ListedDataset[];
+    total: number;
+    next: string | null;
+};
 /** How a metric is shown, as `define_metric` chose it. None: not chosen. */
 export type DefinedMetric = {
     summary?: ("last" | "min" | "max" | "mean" | "none") | null;
@@ -676,8 +682,14 @@ export type EntityBytes = {
     artifacts: number;
     reports: number;
     bytes: number;
+    /** When its first run or artifact was made. */
+    started_ms: number | null;
+    /** The newest sample or artifact. */
+    last_ms: number | null;
+    /** The last day (UTC) on which it was read; None: not since reads are noted. */
+    last_read: string | null;
 };
-/** A page of teams and users, the largest first. */
+/** A page of teams and users. */
 export type EntityBytesPage = {
     /** At the beginning of which day; None: nothing was measured yet. */
     day: string | null;
@@ -1243,6 +1255,33 @@ export type LinkedVersionsPage = {
     total: number;
     next: string | null;
 };
+/** A dataset with how much it is used. */
+export type ListedDataset = {
+    /** The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    id: number;
+    digest: string;
+    source_type: string;
+    /** The first 500 characters of where it is from. */
+    source: string;
+    /** Runs of the project that used it. */
+    runs: number;
+};
+/** A logged model with how much it is used. */
+export type ListedModel = {
+    /** The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    model_id: string;
+    type: string | null;
+    created_ms: number;
+    status: string;
+    /** Runs of the project that used it. */
+    runs: number;
+};
 /** A page of projects, by name. */
 export type ListedProjectsPage = {
     projects: ListedProject[];
@@ -1327,6 +1366,31 @@ export type LoggedGroup = {
         [key: string]: (number | null)[];
     } | null;
 };
+/** A logged model. */
+export type LoggedModelDetail = {
+    /** The team or user that has the project; null without accounts. */
+    entity: string | null;
+    project: string;
+    name: string;
+    model_id: string;
+    type: string | null;
+    created_ms: number;
+    status: string;
+    params: {
+        [key: string]: string;
+    };
+    tags: {
+        [key: string]: string;
+    };
+    /** The first 1000, by key. */
+    metrics: ModelMetric[];
+};
+/** A page of the logged models of a project, the newest first. */
+export type LoggedModelsPage = {
+    models: ListedModel[];
+    total: number;
+    next: string | null;
+};
 /** A text, a list, an object, null or a boolean that a process logged under a name at a step. */
 export type LoggedOther = {
     host: string;
@@ -1409,9 +1473,11 @@ export type MailServerState = {
 export type MailTest = {
     address: string;
 };
-/** Collections with some words, the newest first. */
+/** Artifacts, datasets and logged models with some words, each the newest first. */
 export type MatchingCollections = {
     collections: MatchingCollection[];
+    datasets: DatasetNode[];
+    models: ModelNode[];
 };
 /** The bytes that a project stores, and how old and how used it is. */
 export type MeasuredProject = {
@@ -1587,6 +1653,11 @@ export type MyTeamsPage = {
 export type NamedProvider = {
     id: string;
     label: string;
+};
+/** A channel or webhook. */
+export type NamedReceiver = {
+    id: number;
+    name: string;
 };
 /** A request that a version gets a protected alias. */
 export type NewAliasRequest = {
@@ -2520,6 +2591,12 @@ export type ReceiverResponse = {
     error: string | null;
     took_ms: number;
 };
+/** The channels and webhooks of the organisation. */
+export type Receivers = {
+    slack: NamedReceiver[];
+    webhook: NamedReceiver[];
+    apprise: NamedReceiver[];
+};
 /** New recovery codes, which are shown once. */
 export type RecoveryCodes = {
     recovery_codes: string[];
@@ -2605,6 +2682,17 @@ export type RegistryMemberRole = {
 /** A page of the members of a registry, by name. */
 export type RegistryMembersPage = {
     members: RegistryMember[];
+    total: number;
+    next: string | null;
+};
+/** The role of a team. */
+export type RegistryTeamRole = {
+    /** Of all its members; those who may only look in the team read the registry. */
+    role: "viewer" | "member" | "admin";
+};
+/** A page of the teams with a role in a registry, by name. */
+export type RegistryTeamsPage = {
+    teams: RegistryMember[];
     total: number;
     next: string | null;
 };
@@ -3888,6 +3976,8 @@ export type AutomationFilter = {
 export type Automation = {
     id: number;
     name: string;
+    /** The only registry of the organisation that it is about. */
+    registry: string | null;
     enabled: boolean;
     /** @default {} */
     event: {
@@ -4047,6 +4137,7 @@ export type DatasetNode = {
     entity: string | null;
     project: string;
     name: string;
+    id: number;
     digest: string;
     source_type: string;
     /** The first 500 characters of where it is from. */
@@ -4692,6 +4783,16 @@ export type Member = {
     /** The digest of the picture; in lists. */
     picture?: string | null;
 };
+/** The newest value of a metric that a run measured of a logged model. */
+export type ModelMetric = {
+    key: string;
+    /** A number; one that JSON does not have as text, such as `NaN`. */
+    value: number | string;
+    /** Null: it is in the trash, or in another project. */
+    run: string | null;
+    /** The name of what it was measured on; empty: it is not known. */
+    dataset: string;
+};
 /** A logged model as a node. */
 export type ModelNode = {
     /** The team or user that has the project; null without accounts. */
@@ -5023,11 +5124,11 @@ export type RegistryCollection = {
     /** Of all its versions. */
     downloads: number;
 };
-/** A member of a registry of the organisation. */
+/** A user or team with a role in a registry of the organisation. */
 export type RegistryMember = {
     name: string;
     display_name: string;
-    role: "viewer" | "member";
+    role: "viewer" | "member" | "admin";
     /** Since when they have the role. */
     created_ms: number;
 };

@@ -167,10 +167,20 @@ _MEDIA_WITHOUT_EFFECT = frozenset((
     "mode", "file_type", "normalize", "grouping", "format", "inject", "data_is_not_path", "dtype", "optional",
     "allow_mixed_types",
 ))  # fmt: skip
+_DATA = "data_or_path"
+"""W&B's name for the data of media."""
 _ABSENT_OF_MEDIA = {
     "log_mode": "log a Table once, when it is complete",
     "rows": "data",
 }
+
+
+def data_of(kind: str, data: Any, others: Mapping[str, Any]) -> Any:
+    """Return the data of media, under our name or W&B's, and check the other arguments; see `of_media`."""
+    of_media(kind, {name: value for name, value in others.items() if name != _DATA})
+    if data is ... and _DATA not in others:
+        raise TypeError(f"{kind}(): expected data: an array, a path or bytes")
+    return others[_DATA] if data is ... else data
 
 
 def of_media(kind: str, others: Mapping[str, Any]) -> None:

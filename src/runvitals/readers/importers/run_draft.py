@@ -80,6 +80,34 @@ def derived_run_id(name: str, identity: str) -> str:
     return f"{paths.safe_name(name)[:64].lstrip('_.-') or 'run'}-{digest}"
 
 
+def _raise_error(journal: JournalWriter) -> None:
+    """Raise the OSError because of which a journal is no longer written, such as a full disk."""
+    if journal.error is not None:
+        raise journal.error
+
+
+def _remove_drafts(runs: str, prefix: str) -> None:
+    """Remove what imports of a run left behind that were killed, and what this process did."""
+    for name in os.listdir(runs) if os.path.isdir(runs) else ():
+        pid = name.removeprefix(prefix)
+        if not name.startswith(prefix) or not pid.isdecimal():
+            continue
+        if int(pid) == os.getpid() or not _is_running(int(pid)):
+            shutil.rmtree(os.path.join(runs, name), ignore_errors=True)
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # elsewhere there is no signal 0
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
 class RunDraft:
     """The journal of an imported run, which is written in a hidden folder.
 
@@ -108,7 +136,7 @@ class RunDraft:
         if os.path.exists(self._folder):
             raise FileExistsError(f"run {run.id} already exists ({self._folder})")
         self._draft = os.path.join(paths.runs_dir(directory), f".import-{run.id}-{os.getpid()}")
-        shutil.rmtree(self._draft, ignore_errors=True)
+        _remove_drafts(paths.runs_dir(directory), f".import-{run.id}-")
         self._run = run
         self._interval_s = interval_s
         self._host = paths.safe_name(run.host or "unknown")
@@ -135,15 +163,18 @@ class RunDraft:
         shutil.rmtree(self._draft, ignore_errors=True)  # it is gone if the run is complete
 
     def row(self, time_ms: int, step: float | None, data: Mapping[str, Any]) -> None:
-        """Write a row of logged values."""
+        """Write a row of logged values, or raise OSError."""
         values = self._values.row(data)
         if values:
             self._training.json(frames.HISTORY, {"t": self._time(time_ms), "step": step, "data": values})
+            _raise_error(self._training)
             self.rows += 1
 
     def sample(self, time_ms: int, values: Mapping[str, float], host: str = "") -> None:
-        """Write the system metrics of one time, under our keys."""
-        self._monitor(paths.safe_name(host) if host else self._host).sample(self._time(time_ms), values)
+        """Write the system metrics of one time, under our keys, or raise OSError."""
+        monitor = self._monitor(paths.safe_name(host) if host else self._host)
+        monitor.sample(self._time(time_ms), values)
+        _raise_error(monitor)
         self.samples += 1
 
     def print(self, time_ms: int, text: str, error: bool = False) -> None:
@@ -229,8 +260,7 @@ class RunDraft:
         """
         for journal in self._journals.values():
             journal.close()
-            if journal.error is not None:
-                raise journal.error
+            _raise_error(journal)
         os.rename(self._draft, self._folder)
 
     def _describe(self) -> None:

@@ -99,6 +99,8 @@ class RunReader:
         empty = [f"{tail.writer}: {EMPTY}" for tail in self._tail.writers.values() if tail.is_empty]
         left = self.media.left_out
         cut = [f"the oldest {left:,} media records are left out: see the journal"] if left else []
+        if others := sum(history.left_out for history in self.histories.values()):
+            cut.append(f"the oldest {others:,} logged texts and lists are left out: see the journal")
         return [*skipped, *damage, *empty, *cut, *self.facts.problems]
 
     def run(self, now_ms: int) -> Run:

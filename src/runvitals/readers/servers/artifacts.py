@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -74,6 +74,11 @@ class ServerArtifacts:
         for row in _rows(self._connection, _path(address), address, "artifacts"):
             yield responses.to_dataclass(ArtifactVersion, row)
 
+    def sources(self, address: ArtifactAddress) -> Iterator[ServerArtifact]:
+        """Yield the same, each as what an `Artifact` reads from."""
+        for version in self.versions(address):
+            yield ServerArtifact(self._connection, version)
+
     def time_to_live_s(self, address: ArtifactAddress) -> int | None:
         """Return after how long versions are deleted, in seconds; None: they are kept.
 
@@ -129,8 +134,8 @@ class ServerArtifact:
     def __init__(self, connection: ApiConnection, version: ArtifactVersion) -> None:
         self._connection = connection
         self.version = version
-        content = f"{self._own_path}/content"  # not in the function: that would be a circle with its socket
-        self._contents = ArtifactContents(connection, lambda path: (content, [("path", path)]))
+        own = self._own_path  # not in the function: that would be a circle with its socket
+        self._contents = ArtifactContents(connection, own, lambda path: (f"{own}/content", [("path", path)]))
 
     @property
     def _address(self) -> ArtifactAddress:
@@ -158,6 +163,10 @@ class ServerArtifact:
             ServerError: it could not be fetched, or is not what the manifest names.
         """
         self._contents.copy(entry, path)
+
+    def copy_small(self, paths: Mapping[ArtifactEntry, str]) -> set[ArtifactEntry]:
+        """Write the contents of small files to their paths, as many as come together; return those."""
+        return self._contents.copy_small(paths)
 
     def end(self) -> None:
         """Close the connections; the next request opens one."""

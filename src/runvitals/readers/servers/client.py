@@ -127,6 +127,24 @@ class Client:
         """
         return Artifact.from_source(ServerArtifacts(self._connection).find(ArtifactAddress.parsed(name)))
 
+    def artifact_versions(self, name: str) -> Iterator[Artifact]:
+        """Yield the versions of an artifact, the newest first.
+
+        Args:
+            name: `[entity/]project/name`.
+
+        Raises:
+            UnknownArtifact: there is none (a LookupError).
+            ValueError: an invalid name, or one without a project.
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> [artifact.name for artifact in client.artifact_versions("digits/mnist")]
+            ['mnist:v1', 'mnist:v0']
+        """
+        artifacts = ServerArtifacts(self._connection)
+        return map(Artifact.from_source, artifacts.sources(ArtifactAddress.parsed(name)))
+
     def set_artifact_ttl(self, name: str, ttl: timedelta | None) -> int:
         """Let versions of an artifact be deleted some time after they were logged; None: they are kept.
 

@@ -108,12 +108,13 @@ class ApiConnection:
         except ServerError as error:
             raise _to_unknown_run(error) from None
 
-    def get_file(self, path: str) -> bytes:
+    def get_file(self, path: str, parameters: Parameters = ()) -> bytes:
         """Return the response body of a GET of a whole file.
 
         Raises:
             ServerError: the server rejected the request or is unreachable.
         """
+        path = _with_query(path, parameters)
         response = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
         if response.status != 200:
             raise self._refusal("GET", path, response)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -148,7 +148,7 @@ class _LinkedFiles:
     def __init__(self, connection: ApiConnection, path: str) -> None:
         self._connection = connection
         self._path = path
-        self._contents = ArtifactContents(connection, lambda name: (f"{path}/files/{quote(name)}", []))
+        self._contents = ArtifactContents(connection, path, lambda name: (f"{path}/files/{quote(name)}", []))
 
     def entries(self) -> list[ArtifactEntry]:
         """Return its files and references, by path."""
@@ -158,6 +158,10 @@ class _LinkedFiles:
     def copy(self, entry: ArtifactEntry, path: str) -> None:
         """Write the content of a file to a path."""
         self._contents.copy(entry, path)
+
+    def copy_small(self, paths: Mapping[ArtifactEntry, str]) -> set[ArtifactEntry]:
+        """Write the contents of small files to their paths, as many as come together; return those."""
+        return self._contents.copy_small(paths)
 
     def end(self) -> None:
         """Close the connections; the next request opens one."""

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from importlib import import_module
 from typing import IO, Any, Final, NoReturn
 
@@ -17,56 +18,18 @@ from runvitals.model.artifact_names import (
 )
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import lookup
+from runvitals.sdk.artifacts.absent_names import ABSENT_NAMES
 from runvitals.sdk.artifacts.artifact_file import ArtifactFile, default_root
 from runvitals.sdk.artifacts.download import FileSelection, FolderDifferences, differences, download
 from runvitals.sdk.artifacts.draft import ArtifactDraft
 from runvitals.sdk.artifacts.lookup import ArtifactScope, ArtifactSource
+from runvitals.sdk.artifacts.time_to_live import ArtifactTTL, seconds_of
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.values import to_media
 
 _POLL_S: Final = 0.25
 _WAIT_S: Final = 60.0
 _SHOWN: Final = 10
-_ABSENT: Final = {
-    "new_draft": "a new Artifact of the same name; unchanged files are stored once",
-    "get": "get_entry(name).download()",
-    "checkout": "download(root)",
-    "link": "run.link_artifact(artifact, target)",
-    "finalize": "run.log_artifact(artifact)",
-    "manifest": "files()",
-    "json_encode": "files()",
-    "collection": "the name",
-    "entity": "qualified_name",
-    "project": "qualified_name",
-    "incremental": "a new Artifact of the same name; unchanged files are stored once",
-    "is_draft": "whether version raises",
-    "url": "the Artifacts tab of the run's page",
-    "state": "wait()",
-    **dict.fromkeys(
-        (
-            "commit_hash",
-            "created_at",
-            "digest_algorithm",
-            "distributed_id",
-            "history_step",
-            "id",
-            "linked_at",
-            "source_artifact",
-            "source_collection",
-            "source_entity",
-            "source_project",
-            "source_qualified_name",
-            "source_version",
-            "tags",
-            "ttl",
-            "updated_at",
-        ),
-        "the page of the version on the server",
-    ),
-    **dict.fromkeys(("is_link", "linked_artifacts", "unlink"), "the page of the registry"),
-    "use_as": "run.use_artifact(name, use_as)",
-    "delete": "W&B's own Api, which runvitals' server answers",
-}
 
 
 class ArtifactNotLogged(RuntimeError):
@@ -106,7 +69,7 @@ class Artifact:
     ) -> None:
         if others.pop("incremental", False):
             raise TypeError("Artifact(): incremental is not supported; add all files of the version")
-        if unknown := others.keys() - {"use_as", "storage_region"}:
+        if unknown := others.keys() - {"use_as", "storage_region", "digest_algorithm"}:
             raise TypeError(f"Artifact() got an unexpected keyword argument {min(unknown)!r}")
         self._name = checked_label("name of an artifact", name)
         self._type = checked_label("type of artifacts", type)
@@ -117,6 +80,7 @@ class Artifact:
         self._scope: ArtifactScope | None = None
         self._digest: str | None = None
         self._new_aliases: tuple[str, ...] = ()
+        self._ttl: timedelta | ArtifactTTL | None = ArtifactTTL.INHERIT
 
     @classmethod
     def from_source(cls, source: ArtifactSource) -> Artifact:
@@ -201,6 +165,22 @@ class Artifact:
         """When the version was logged, ms UTC."""
         return self._require_source().version.created_ms
 
+    @property
+    def ttl(self) -> timedelta | ArtifactTTL | None:
+        """After how long a version that is to be logged is deleted; None: never; default: as its collection.
+
+        Raises:
+            AttributeError: it was logged. `Client.set_artifact_ttl` changes that of the collection.
+        """
+        return self._ttl if self._draft is not None else self.__getattr__("ttl")
+
+    @ttl.setter
+    def ttl(self, ttl: timedelta | ArtifactTTL | None) -> None:
+        if self._draft is None:
+            self.__getattr__("ttl")
+        seconds_of(ttl)
+        self._ttl = ttl
+
     # Filling
 
     def add_file(
@@ -226,24 +206,31 @@ class Artifact:
         self._open_draft().add_folder(os.fspath(local_path), name)
 
     def add_reference(
-        self, uri: str, name: str | None = None, checksum: bool = False, **others: Any
+        self,
+        uri: str,
+        name: str | None = None,
+        checksum: bool | None = None,
+        max_objects: int | None = None,
+        **others: Any,
     ) -> Sequence[ArtifactEntry]:
-        """Add the address of a content that is kept elsewhere.
+        """Add the address of a content that is kept elsewhere, or of all contents below a prefix.
 
         It is not read, except `file://…`, of which the MD5 is computed. With `checksum`, its size and ETag
         are asked for now, so that `download` can fetch and check it; else the address identifies it.
 
         Args:
-            uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files.
-            name: its path in the artifact; default: the last part of the address.
+            uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files, and with
+                `checksum` a prefix as `s3://bucket/folder` all objects below it.
+            name: its path in the artifact, or the folder for what is below; default: from the address.
             checksum: for `https://`, `s3://`, `gs://` and `az://`; buckets need `runvitals[bucket]`, and
-                credentials in the environment.
+                credentials in the environment. Default: for what ends with `/`, such as `s3://bucket/folder/`.
+            max_objects: an error if a folder or prefix has more; default: 250,000, the most of an artifact.
 
         Raises:
-            ValueError: an invalid address or name, or one whose content cannot be identified.
-            OSError: the content cannot be read.
+            ValueError: an invalid address or name, an unknown kind of address, or too many contents below.
+            OSError: the content cannot be read, or there is none.
         """
-        return self._open_draft().add_reference(str(uri), name, checksum)
+        return self._open_draft().add_reference(str(uri), name, checksum, max_objects)
 
     @contextmanager
     def new_file(
@@ -252,7 +239,7 @@ class Artifact:
         """Write a new file of the artifact.
 
         Args:
-            policy: ignored; W&B's function has it.
+            policy: ignored.
 
         Example:
             >>> with artifact.new_file("labels.json") as file:
@@ -290,10 +277,19 @@ class Artifact:
 
     # Reading
 
-    def files(self) -> list[ArtifactFile]:
-        """Return all files and references, by path."""
+    def files(
+        self, names: Sequence[str] | None = None, per_page: int = 50, start: str | None = None
+    ) -> list[ArtifactFile]:
+        """Return all files and references, by path.
+
+        Args:
+            names: only those with these paths.
+            per_page, start: ignored; W&B's function has them.
+        """
         source = self._require_source()
-        return [ArtifactFile(entry, source) for entry in source.entries()]
+        return [
+            ArtifactFile(entry, source) for entry in source.entries() if names is None or entry.path in names
+        ]
 
     def get_entry(self, name: str) -> ArtifactFile:
         """Return a file or reference by its path.
@@ -443,7 +439,8 @@ class Artifact:
             "aliases": list(self._new_aliases),
             "tags": checked_tags(list(tags)),
         }
-        return self._open_draft(), about
+        ttl_s = seconds_of(self._ttl)
+        return self._open_draft(), about if ttl_s is None else {**about, "ttl_s": ttl_s}
 
     def _open_draft(self) -> ArtifactDraft:
         if self._draft is None:
@@ -491,8 +488,8 @@ class Artifact:
                 run.log_artifact(self)
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name in _ABSENT:
-            raise AttributeError(f"runvitals does not have Artifact.{name}; instead: {_ABSENT[name]}")
+        if name in ABSENT_NAMES:
+            raise AttributeError(f"runvitals does not have Artifact.{name}; instead: {ABSENT_NAMES[name]}")
         raise AttributeError(f"'Artifact' object has no attribute {name!r}")
 
     def __repr__(self) -> str:

@@ -11,17 +11,23 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
+from urllib.parse import quote_plus
 
 from runvitals.base.parallel_work import failures_of
 from runvitals.base.progress import TransferProgress
+from runvitals.model import small_files
 from runvitals.model.artifact_names import checked_path
 from runvitals.model.artifacts import ArtifactEntry
+from runvitals.model.limits import PIECE_BYTES, SMALL_FILE_BYTES
 from runvitals.sdk.artifacts import references
 from runvitals.sdk.artifacts.local_paths import check_apart, local_path
 from runvitals.sdk.artifacts.lookup import FileSource
 
 _AT_ONCE: Final = 8
 _BUFFER_BYTES: Final = 1 << 20
+_ADDRESS_CHARACTERS: Final = 6000
+"""Proxies refuse longer addresses, mostly from 8,192 on."""
+_PARAMETER: Final = len("&path=")
 
 
 class FolderDifferences(NamedTuple):
@@ -81,23 +87,52 @@ def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
     ) as progress:
 
         def fetch(entry: ArtifactEntry) -> None:
-            path = paths[entry.path]
-            if not has_content(entry, path):
-                try:
-                    copy(source, entry, path)
-                except OSError:
-                    if entry.reference is None or not wanted.missing_references:
-                        raise
-                    del paths[entry.path]
-                else:
-                    written.add(entry.path)
-            progress.add(entry.bytes or 0, 1)
+            try:
+                copy(source, entry, paths[entry.path])
+            except OSError:
+                if entry.reference is None or not wanted.missing_references:
+                    raise
+                del paths[entry.path]
+            else:
+                written.add(entry.path)
+
+        def fetch_all(some: Sequence[ArtifactEntry]) -> None:
+            absent = [entry for entry in some if not has_content(entry, paths[entry.path])]
+            together = (
+                source.copy_small({entry: paths[entry.path] for entry in absent})
+                if len(absent) > 1
+                else set()
+            )
+            written.update(entry.path for entry in together)
+            for entry in absent:
+                if entry not in together:
+                    fetch(entry)
+            progress.add(sum(entry.bytes or 0 for entry in some), len(some))
 
         try:
-            _do_all(fetch, entries)
+            _do_all(fetch_all, _parts(entries))
         finally:
             source.end()
     check_apart(paths, written)
+
+
+def _parts(entries: Iterable[ArtifactEntry]) -> list[list[ArtifactEntry]]:
+    """Return entries in lists: of small files as many as come in one response, of others one each."""
+    parts: list[list[ArtifactEntry]] = []
+    small: list[ArtifactEntry] = []
+    room = characters = 0
+    for entry in entries:
+        if entry.sha256 is None or entry.bytes is None or entry.bytes > SMALL_FILE_BYTES:
+            parts.append([entry])
+            continue
+        size, length = small_files.HEAD_BYTES + entry.bytes, len(quote_plus(entry.path)) + _PARAMETER
+        if size > room or length > characters:
+            small, room, characters = [], PIECE_BYTES, max(_ADDRESS_CHARACTERS, length)
+            parts.append(small)
+        small.append(entry)
+        room -= size
+        characters -= length
+    return parts
 
 
 def copy(source: FileSource, entry: ArtifactEntry, path: str) -> None:

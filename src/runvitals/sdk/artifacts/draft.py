@@ -7,10 +7,10 @@ import secrets
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any, Final, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 from runvitals.base.json_codec import dumps
 from runvitals.journal.paths import content_path
@@ -19,11 +19,13 @@ from runvitals.model.artifacts import ArtifactEntry, manifest_digest
 from runvitals.sdk.artifacts import references
 from runvitals.sdk.media.base import Item, Media
 from runvitals.sdk.media.run_files import RunFiles
+from runvitals.store.files.bucket_location import SCHEMES
 
 _FILES_PER_PART: Final = 5000
 _PART_BYTES: Final = 2 << 20
 """Most bytes of paths and addresses in a record, half of the limit of a record."""
 _NEW: Final = "new"
+Found = TypeVar("Found")
 _EXTENSIONS: Final = {
     "image/svg+xml": ".svg",
     "audio/mpeg": ".mp3",
@@ -77,31 +79,45 @@ class ArtifactDraft:
         for path, inside in _files_below(folder):
             self.add_file(path, prefix + inside)
 
-    def add_reference(self, uri: str, name: str | None, checksum: bool) -> list[ArtifactEntry]:
+    def add_reference(
+        self, uri: str, name: str | None, checksum: bool | None, max_objects: int | None = None
+    ) -> list[ArtifactEntry]:
         """Add an address; return its entries. A `file://` address is read for its MD5.
 
         Args:
-            checksum: read what identifies the content of other addresses, too.
+            checksum: read what identifies the content of other addresses, too; None: if one ends with `/`.
+            max_objects: the most files below a folder or prefix; None: as many as an artifact may have.
 
         Raises:
-            ValueError: it is no address, or the file that it names does not exist.
+            ValueError: it is no address, the file that it names does not exist, or there are too many below.
             OSError: the content cannot be read.
         """
+        most = MAX_ENTRIES if max_objects is None else max_objects
         parts = urlsplit(uri)
         if not parts.scheme:
             raise ValueError(f"add_reference(): {uri!r} is not an address such as s3://bucket/key")
         if parts.scheme == "file":
-            return self._add_local(references.local_file(uri), name)
-        path = checked_path(name or parts.path.rpartition("/")[2] or parts.netloc)
-        digest, size = references.identity(uri) if checksum else (uri, None)
-        checked_reference(uri, digest)
-        return [self._add(ArtifactEntry(path, digest, size, uri))]
+            return self._add_local(references.local_file(uri), name, most)
+        if checksum or (checksum is None and uri.endswith("/") and parts.scheme in SCHEMES):
+            return self._add_found(uri, name, most)
+        path = checked_path(name or _last_part(parts))
+        checked_reference(uri, uri)
+        return [self._add(ArtifactEntry(path, uri, None, uri))]
 
-    def _add_local(self, path: str, name: str | None) -> list[ArtifactEntry]:
+    def _add_found(self, uri: str, name: str | None, most: int) -> list[ArtifactEntry]:
+        """Add what is at an address, or all that is below it; nothing unless all can be added."""
+        entries = []
+        for found in _at_most(references.found_at(uri), most, uri):
+            path = _below(name, found.name) if found.name else name or _last_part(urlsplit(uri))
+            checked_reference(found.address, found.identity.digest)
+            entries.append(ArtifactEntry(checked_path(path), *found.identity, found.address))
+        return [self._add(entry) for entry in entries]
+
+    def _add_local(self, path: str, name: str | None, most: int) -> list[ArtifactEntry]:
         if os.path.isdir(path):
             return [
-                self._add_local_file(file, f"{name.strip('/')}/{inside}" if name else inside)
-                for file, inside in _files_below(path)
+                self._add_local_file(file, _below(name, inside))
+                for file, inside in list(_at_most(_files_below(path), most, path))
             ]
         if not os.path.isfile(path):
             raise ValueError(f"add_reference(): {path!r} is not a file")
@@ -175,6 +191,22 @@ class ArtifactDraft:
             else:
                 entries.append((entry, ""))
         return entries
+
+
+def _below(name: str | None, inside: str) -> str:
+    return f"{name.strip('/')}/{inside}" if name else inside
+
+
+def _last_part(address: SplitResult) -> str:
+    return address.path.rpartition("/")[2] or address.netloc
+
+
+def _at_most(items: Iterable[Found], most: int, where: str) -> Iterator[Found]:
+    """Yield items, or raise ValueError at one more than the most."""
+    for number, item in enumerate(items):
+        if number >= most:
+            raise ValueError(f"more than {most:,} files below {where}; max_objects may allow more")
+        yield item
 
 
 def record_items(id: str, about: dict[str, Any], stored: list[tuple[ArtifactEntry, str]]) -> Iterator[Item]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion
@@ -33,6 +34,12 @@ class FileSource(Protocol):
 
         Raises:
             FileNotFoundError: the content is gone.
+        """
+
+    def copy_small(self, paths: Mapping[ArtifactEntry, str]) -> set[ArtifactEntry]:
+        """Write the contents of small files to their paths, as many as come together; return those.
+
+        Several threads may call it. The others can be copied one by one.
         """
 
     def end(self) -> None:

@@ -17,7 +17,7 @@ from urllib.request import Request, urlopen
 from runvitals.base.replaced_files import replacing
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.store.files.bucket_location import SCHEMES
-from runvitals.store.files.bucket_objects import ObjectIdentity, object_identity, read_object
+from runvitals.store.files.bucket_objects import ObjectIdentity, object_identity, objects_below, read_object
 
 _TIMEOUT_S: Final = 30.0
 _BUFFER_BYTES: Final = 1 << 20
@@ -53,6 +53,40 @@ def identity(address: str) -> ContentIdentity:
     if scheme in SCHEMES:
         return _object_identity(address, object_identity(address))
     raise ValueError(f"{address!r} cannot be read: expected file://, https://, {', '.join(SCHEMES)}://")
+
+
+class FoundReference(NamedTuple):
+    """A content at an address, or below it. `name`: its path below it; empty: it is there itself."""
+
+    name: str
+    address: str
+    identity: ContentIdentity
+
+
+def found_at(address: str) -> Iterator[FoundReference]:
+    """Yield what is at an address, or all objects below it if it is a prefix of a bucket.
+
+    Raises:
+        ValueError: contents with such an address cannot be read.
+        OSError: it cannot be read, or there is nothing.
+    """
+    parts = urlsplit(address)
+    if parts.scheme not in SCHEMES:
+        yield FoundReference("", address, identity(address))
+        return
+    missing: OSError = FileNotFoundError(f"{address} cannot be read: there is nothing below it")
+    if not address.endswith("/") and parts.path:
+        try:
+            yield FoundReference("", address, identity(address))
+            return
+        except FileNotFoundError as error:
+            missing = error
+    found = False
+    for name, where, there in objects_below(address):
+        found = True
+        yield FoundReference(name, where, _object_identity(where, there))
+    if not found:
+        raise missing
 
 
 def is_known(entry: ArtifactEntry) -> bool:

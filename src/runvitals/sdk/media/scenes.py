@@ -11,6 +11,7 @@ from math import isfinite
 from typing import Any
 
 from runvitals.model import media
+from runvitals.monitoring.settings import wandb_arguments
 from runvitals.sdk.media.base import Item, Media, text_of
 from runvitals.sdk.media.pixels import array_of, class_color
 from runvitals.sdk.media.run_files import RunFiles
@@ -43,7 +44,8 @@ class Object3D(Media):
 
     kind = media.OBJECT
 
-    def __init__(self, data: Any, caption: str | None = None, **others: Any) -> None:
+    def __init__(self, data: Any = ..., caption: str | None = None, **others: Any) -> None:
+        data = wandb_arguments.data_of("Object3D", data, others)
         self._caption = caption
         self._path: str | None = None
         data = getattr(data, "name", data) if hasattr(data, "read") else data
@@ -59,7 +61,7 @@ class Object3D(Media):
                 raise ValueError(f"Object3D(): {path}: expected .pts.json or one of {', '.join(MODEL_FILES)}")
         self.kind = media.HTML  # type: ignore[misc]
         scene = data if isinstance(data, Mapping) else {"points": data}
-        self._scene = _rows(scene.get("points", ())), _lines(scene)
+        self._scene = _rows(_listed(scene.get("points"))), _lines(scene)
 
     @classmethod
     def from_file(cls, data_or_path: Any, file_type: str | None = None) -> Object3D:
@@ -76,7 +78,7 @@ class Object3D(Media):
         cls, points: Any, boxes: Sequence[Any] = (), vectors: Any = None, point_cloud_type: str = "lidar/beta"
     ) -> Object3D:
         """Return a cloud of points with boxes and arrows."""
-        return cls({"points": points, "boxes": boxes, "vectors": vectors or ()})
+        return cls({"points": points, "boxes": boxes, "vectors": vectors})
 
     def item(self, files: RunFiles) -> Item:
         """Store the page, or the file."""
@@ -133,15 +135,19 @@ def _rows(points: Any) -> list[list[float]]:
 def _lines(scene: Mapping[str, Any]) -> list[tuple[list[float], list[float], list[int]]]:
     """Return the edges of boxes and the arrows of a scene: two ends and a color."""
     lines = []
-    for box in scene.get("boxes", ()):
+    for box in _listed(scene.get("boxes")):
         corners = [[*map(float, corner)] for corner in box["corners"]]
         if len(corners) != 8:
             raise ValueError(f"Object3D(): a box of {len(corners)} corners; expected 8")
         color = [int(part) for part in box.get("color") or (255, 0, 0)]
         lines += [(corners[a], corners[b], color) for a, b in _edges_of(corners)]
-    for vector in scene.get("vectors") or ():
+    for vector in _listed(scene.get("vectors")):
         lines.append(([*map(float, vector["start"])], [*map(float, vector["end"])], [220, 120, 0]))
     return lines[:_MAX_LINES]
+
+
+def _listed(values: Any) -> Any:
+    return () if values is None else values  # an array has no truth value
 
 
 def _edges_of(corners: list[list[float]]) -> list[tuple[int, int]]:

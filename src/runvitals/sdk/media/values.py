@@ -99,13 +99,13 @@ class _WithCaption(Media):
     expected: tuple[str, ...] = ("",)
     """The beginnings of the media types that it may have, if it is given as a file."""
 
-    def __init__(self, data: Any, caption: str | None = None, **others: Any) -> None:
-        self._data = data
-        self._caption = caption
-        if others:
+    def __init__(self, data: Any = ..., caption: str | None = None, **others: Any) -> None:
+        if others or data is ...:
             from runvitals.monitoring.settings import wandb_arguments  # few scripts use W&B's arguments
 
-            wandb_arguments.of_media(type(self).__name__, others)
+            data = wandb_arguments.data_of(type(self).__name__, data, others)
+        self._data: Any = data._data if isinstance(data, _WithCaption) else data
+        self._caption = caption
 
     def item(self, files: RunFiles) -> Item:
         item = self._store(files)
@@ -147,7 +147,7 @@ class Image(_WithCaption):
 
     def __init__(
         self,
-        data: Any,
+        data: Any = ...,
         caption: str | None = None,
         *,
         boxes: Mapping[str, Any] | None = None,
@@ -155,7 +155,7 @@ class Image(_WithCaption):
         classes: Any = None,
         **others: Any,
     ) -> None:
-        super().__init__(data._data if isinstance(data, Image) else data, caption, **others)
+        super().__init__(data, caption, **others)
         self._annotations: Annotations | None = None
         if boxes or masks:
             from runvitals.sdk.media.annotations import Annotations  # few images have them
@@ -194,7 +194,7 @@ class Audio(_WithCaption):
     expected = ("audio/",)
 
     def __init__(
-        self, data: Any, sample_rate: int | None = None, caption: str | None = None, **others: Any
+        self, data: Any = ..., sample_rate: int | None = None, caption: str | None = None, **others: Any
     ) -> None:
         super().__init__(data, caption, **others)
         self._sample_rate = sample_rate
@@ -222,7 +222,9 @@ class Video(_WithCaption):
     kind = media.VIDEO
     expected = ("video/", "image/")
 
-    def __init__(self, data: Any, fps: float = 4, caption: str | None = None, **others: Any) -> None:
+    def __init__(self, data: Any = ..., fps: float = 4, caption: str | None = None, **others: Any) -> None:
+        if isinstance(fps, str):  # W&B has the caption second
+            fps, caption = 4 if caption is None else float(caption), fps
         super().__init__(data, caption, **others)
         self._fps = fps
 
@@ -276,12 +278,13 @@ class FigureMedia(Media):
 
     Args:
         figure: the figure.
+        val: W&B's name for it.
     """
 
     kind = media.FIGURE
 
-    def __init__(self, figure: Any) -> None:
-        self._figure = figure
+    def __init__(self, figure: Any = None, *, val: Any = None) -> None:
+        self._figure = figure if val is None else val
 
     def item(self, files: RunFiles) -> Item:
         """Store the figure as PNG or as an HTML page."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from runvitals.monitoring.settings import wandb_arguments
 from runvitals.sdk.media.base import Media
 from runvitals.sdk.media.table import Table
 from runvitals.sdk.media.values import FigureMedia, Image, Text
@@ -27,7 +28,8 @@ class Molecule(Text):
         OSError: it cannot be read.
     """
 
-    def __init__(self, data: Any, caption: str | None = None, **others: Any) -> None:
+    def __init__(self, data: Any = ..., caption: str | None = None, **others: Any) -> None:
+        data = wandb_arguments.data_of("Molecule", data, others)
         if isinstance(data, (str, os.PathLike)):
             ending = os.fspath(data).rpartition(".")[2].lower()
             if ending not in MOLECULES:

@@ -9,7 +9,8 @@ from typing import Final, Literal, NoReturn
 
 import anyio
 import anyio.to_thread
-from fastapi import HTTPException, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns
@@ -189,6 +190,14 @@ class AccessControl:
     def readable_runs(self, request: Request) -> ReadableRuns | None:
         """Return the runs that the requester may read, for lists; None: all."""
         return self.directory.readable_runs(requester_of(request).principal)
+
+    def follow_readable_runs(self, request: Request, tell: Callable[[ReadableRuns | None], None]) -> None:
+        """Tell, while a request lasts, which runs its requester may read, whenever rights have changed."""
+
+        async def check(requester: Requester) -> None:
+            tell(await anyio.to_thread.run_sync(self.directory.readable_runs, requester.principal))
+
+        request.scope.get(CHECKS_KEY, []).append(check)
 
     def projects_with_artifacts(self, request: Request, ids: Collection[int], to: str = "read") -> set[int]:
         """Return those of some projects whose artifacts the requester may see or download; with accounts."""

@@ -13,7 +13,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from fastapi import Depends, HTTPException, Request
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.server.access.actions import NO_ADMINISTRATOR
 from runvitals.server.services import services_of
@@ -65,9 +66,13 @@ def _nothing() -> None:
 
 def needs(permission: str, or_else: str | None = None) -> Any:
     """Return a dependency for `dependencies=[…]` of a route."""
+    from fastapi import Depends  # not at the start of a server, which has checks before it has FastAPI
+
     return Depends(RoutePermission(permission, or_else))
 
 
 def with_accounts() -> Any:
     """Return a dependency that refuses requests until there is an administrator."""
+    from fastapi import Depends
+
     return Depends(_check_accounts)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from fastapi import Depends, Request
+from starlette.requests import Request
 
 from runvitals.server.access.principals import (
     CommandLine,
@@ -17,6 +17,7 @@ from runvitals.server.access.principals import (
 )
 from runvitals.server.accounts.storage.sessions import SessionRow
 from runvitals.server.audit.storage.audit import CLI, OPERATOR_NAME, Actor
+from runvitals.server.http.immediate import immediate
 
 SCOPE_KEY: Final = "runvitals.requester"
 """Where the ASGI scope has the requester."""
@@ -94,10 +95,8 @@ class Requester:
         return Actor("user", name, user_id, via, None, self.ip, self.agent, self.request_id)
 
 
+@immediate
 def requester_of(request: Request) -> Requester:
     """Return the requester of a request; the middleware of `server.access` has put it there."""
     requester: Requester = request.scope[SCOPE_KEY]
     return requester
-
-
-TheRequester = Annotated[Requester, Depends(requester_of)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from runvitals.model.account_names import ORGANISATION
+from runvitals.model.registry_names import registry_name
 from runvitals.server.alerts.automations import EventFacts
 from runvitals.server.alerts.texts import one_line
 
@@ -12,10 +14,11 @@ _MAX_FINDING = 2000
 
 def text_of(facts: EventFacts, team: str, automation: str) -> str:
     """Return the title of an event, and which automation reports it."""
-    prefix = f"[{team}/{facts.project}]" if facts.project else f"[{team}]"
+    prefix = f"[{team}/{registry_name(facts.project)}]" if facts.project else f"[{team}]"
     advice = one_line(str(facts.values.get("finding_advice") or ""), _MAX_FINDING)
     what_to_do = f"What to do: {advice}\n" if advice and facts.kind == "finding.opened" else ""
-    why = f"You get this by the automation “{automation}” of team {team}."
+    owner = "the organisation" if team == ORGANISATION else f"team {team}"
+    why = f"You get this by the automation “{automation}” of {owner}."
     return f"{prefix} {_what(facts)}\n{what_to_do}{_failure(facts)}{why}"
 
 

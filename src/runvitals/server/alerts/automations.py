@@ -288,6 +288,7 @@ _OF_RUNS: Final = (
     ClosedFinding,
 )
 """Events of runs: only these can stop or tag one."""
+_OF_REGISTRIES: Final = (RegistryLink, AliasAdded, AliasRequested)
 
 
 class Automation(Struct, forbid_unknown_fields=True, frozen=True):
@@ -377,6 +378,24 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     if isinstance(automation.event, UsageThreshold) and automation.filter != AutomationFilter():
         raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
     return automation
+
+
+def check_about_registries(automation: Automation, about_one: bool) -> None:
+    """Check an automation of the organisation, which has registries only.
+
+    Args:
+        about_one: it is about one of them.
+
+    Raises:
+        InvalidAutomation: it is about something else.
+    """
+    if not isinstance(automation.event, _OF_REGISTRIES):
+        kinds = ", ".join(str(part.__struct_config__.tag) for part in _OF_REGISTRIES)
+        raise InvalidAutomation(
+            "event.kind", f"the organisation has registries only; expected one of {kinds}"
+        )
+    if about_one and automation.filter.projects:
+        raise InvalidAutomation("filter.projects", "it is about one registry; expected no projects")
 
 
 def _plain(text: str) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
+from urllib.parse import quote
 
 from runvitals.model.durations import HOUR_MS
+from runvitals.model.registry_names import is_registry, registry_name
 from runvitals.server.alerts.automation_texts import level_of, text_of
 from runvitals.server.alerts.automations import (
     Action,
@@ -66,7 +68,9 @@ def notifications_of(
     payload: dict[str, Any] = {"values": dict(facts.values), "level": level_of(facts)}
     if event.project_id is not None:
         payload["project_id"] = event.project_id
-    if event.run:
+    if place := _version_path(event):
+        payload |= {"path": place, "link": "Open the version"}
+    elif event.run:
         payload |= {"path": f"/{event.team}/{event.project}/runs/{event.run}", "link": "Open the run"}
     elif event.data.get("report_path"):
         payload |= {"path": event.data["report_path"], "link": "Open the report"}
@@ -87,6 +91,17 @@ def notifications_of(
             key = f"automation:{row.id}:{event.key}:{number}:{target}"
             notifications.append(replace(first, dedupe_key=key, target=target, payload={**payload, **more}))
     return tuple(notifications)
+
+
+def _version_path(event: RaisedEvent) -> str | None:
+    """Return the page of the version in a registry that an event is about; None: it is about no such."""
+    data = event.data
+    project, collection, version = (data.get(name) for name in ("project", "collection", "version"))
+    if not is_registry(str(project)) or not collection or version is None:
+        return None
+    parts = [event.team, "-", "registries", registry_name(str(project))]
+    parts += ["collections", str(collection), "versions", str(version)]
+    return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def facts_of(event: RaisedEvent) -> EventFacts:

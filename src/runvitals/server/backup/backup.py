@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import Final, NamedTuple, TypedDict
 
 from runvitals.server.backup.left_out import not_included
@@ -106,7 +106,7 @@ def _fill(stores: ServerStores, folder: str, progress: Progress) -> Manifest:
     begun_ms = time.time_ns() // 1_000_000
     progress.stage(f"copying samples from {stores.samples}")
     _copy_samples(stores, folder, progress)
-    with Sums(folder, progress) as sums:
+    with Sums(folder, progress, _bytes_below(stores.contents) + _bytes_below(folder)) as sums:
         contents = os.path.join(folder, FILES)
         progress.stage(f"copying files of runs from {stores.contents}")
         copy_contents(stores.contents, contents, sums.add_content)
@@ -134,6 +134,16 @@ def _fill(stores: ServerStores, folder: str, progress: Progress) -> Manifest:
     )
     write_manifest(folder, manifest)
     return manifest
+
+
+def _bytes_below(folder: str) -> int:
+    """Return the bytes of all files below a folder, as far as they can be read."""
+    found = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                found += os.stat(os.path.join(place, name)).st_size
+    return found
 
 
 class _Facts(TypedDict):

@@ -150,7 +150,8 @@ def check_backup(path: str, progress: Progress) -> tuple[Manifest, list[str]]:
                 problems.append(f"{name} is missing")
                 continue
             done_bytes += size
-            progress.far(f"{done_bytes / 1e6:,.0f} of {manifest.bytes / 1e6:,.0f} MB read")
+            text = f"{done_bytes / 1e6:,.0f} of {manifest.bytes / 1e6:,.0f} MB read"
+            progress.far(text, done_bytes, manifest.bytes)
             if digest != expected:
                 problems.append(f"{name} is damaged: it has {size:,} bytes and another SHA-256")
     return manifest, problems
@@ -194,6 +195,9 @@ def digest_of(file: IO[bytes]) -> tuple[str, int]:
 class Sums:
     """Writes `SHA256SUMS` in the folder of a backup.
 
+    Args:
+        total_bytes: of the files that will be added; 0 if that is not known.
+
     Attributes:
         files: the number of files that were added.
         contents: of them, contents of files of runs.
@@ -202,9 +206,10 @@ class Sums:
         digest: the SHA-256 of the list, once it is closed.
     """
 
-    def __init__(self, folder: str, progress: Progress) -> None:
+    def __init__(self, folder: str, progress: Progress, total_bytes: int = 0) -> None:
         self._folder = folder
         self._progress = progress
+        self._total_bytes = total_bytes
         path = os.path.join(folder, SUMS)
         private_files.create(path, exclusive=True)
         self._file = open(path, "wb")  # noqa: SIM115 - closed by `__exit__`
@@ -240,7 +245,8 @@ class Sums:
         self._digest.update(line)
         self.files += 1
         self.bytes += size
-        self._progress.far(f"{self.files:,} files, {self.bytes / 1e6:,.0f} MB")
+        text = f"{self.files:,} files, {self.bytes / 1e6:,.0f} MB"
+        self._progress.far(text, self.bytes, self._total_bytes)
 
 
 def pack(folder: str, into: str) -> None:

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import (
@@ -402,7 +402,11 @@ def _postgresql(url: URL) -> Engine:
 
 def insert(connection: Connection, table: Table) -> Insert:
     """An INSERT that supports ON CONFLICT, whose syntax is the same in both databases."""
-    if connection.dialect.name == "sqlite":
+    return _insert(connection.dialect.name, table)
+
+
+def _insert(dialect: str, table: Table) -> Insert:
+    if dialect == "sqlite":
         return sqlite.insert(table)
     from sqlalchemy.dialects import postgresql
 
@@ -412,17 +416,27 @@ def insert(connection: Connection, table: Table) -> Insert:
 def add_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Insert rows; existing ones are left unchanged."""
     if rows:
-        connection.execute(insert(connection, table).on_conflict_do_nothing(), rows)
+        connection.execute(_adding(connection.dialect.name, table), rows)
 
 
 def put_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:
     """Insert rows by primary key; existing ones are replaced."""
-    if not rows:
-        return
-    statement = insert(connection, table)
+    if rows:
+        connection.execute(_replacing(connection.dialect.name, table, tuple(rows[0])), rows)
+
+
+# Made once for each table: that takes longer than to insert a row.
+@cache
+def _adding(dialect: str, table: Table) -> Insert:
+    return _insert(dialect, table).on_conflict_do_nothing()
+
+
+@cache
+def _replacing(dialect: str, table: Table, names: tuple[str, ...]) -> Insert:
+    statement = _insert(dialect, table)
     keys = [column.name for column in table.primary_key]
-    others = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others), rows)
+    others = {name: statement.excluded[name] for name in names if name not in keys}
+    return statement.on_conflict_do_update(index_elements=keys, set_=others)
 
 
 def update_rows(connection: Connection, table: Table, rows: Sequence[dict[str, Any]]) -> None:

@@ -37,8 +37,8 @@ _UNUSED_PER_TURN = 1000
 _RESERVED_AT_ONCE = 16 << 20
 """A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
-_PUT_AT_ONCE = 4
-"""Small files of one request that a bucket is given at the same time."""
+AT_ONCE = 4
+"""Small files of one request that a bucket is given, or asked for, at the same time."""
 
 _Content: TypeAlias = tuple[int, str]
 """Place and SHA-256."""
@@ -167,19 +167,26 @@ class ReceivedFiles:
             for sha256 in digests
         ]
 
-    def append(self, run_id: int, sha256: str, size: int, offset: int, piece: bytes) -> UploadState:
-        """Add a piece to a file. Everything that was accepted is kept if the server is killed.
-
-        Args:
-            size: of the whole file.
+    def check_upload(self, run_id: int, size: int, offset: int) -> None:
+        """Check the rest of a file before some of it arrives: a client may name another size than before.
 
         Raises:
             FileRejected: it exceeds a limit.
+            FileNotStored: the disk has no space for it.
+        """
+        self._check_limits(run_id, size, size - offset)
+
+    def append(self, run_id: int, sha256: str, size: int, offset: int, piece: Sequence[bytes]) -> UploadState:
+        """Add a piece to a file, after `check_upload`. What was added is kept if the server is killed.
+
+        Args:
+            size: of the whole file.
+            piece: in the chunks in which it arrived.
+
+        Raises:
             FileNotStored: such as on a full disk.
             WrongOffset, ContentDiffers, ValueError: see `Uploads.append`.
         """
-        # At every piece: a client may name another size than at the first.
-        self._check_limits(run_id, size, size - offset)
 
         def note(file: StoredFile) -> None:
             self._files.add(run_id, file, self._clock())
@@ -195,7 +202,7 @@ class ReceivedFiles:
             if self._files.of_run(run_id, sha256) is None:
                 raise
             return UploadState(sha256, 0, True)
-        return UploadState(sha256, offset + len(piece), complete)
+        return UploadState(sha256, offset + sum(map(len, piece)), complete)
 
     def add_small(self, run_id: int, contents: Mapping[str, memoryview]) -> None:
         """Keep small files of a run, by their SHA-256, which were checked: all of them, in one transaction.
@@ -233,7 +240,7 @@ class ReceivedFiles:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
 
-        with ThreadPoolExecutor(_PUT_AT_ONCE) as threads:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
             list(threads.map(take, contents.items()))
 
     @contextmanager
@@ -278,6 +285,11 @@ class ReceivedFiles:
     def place_of_report(self, report_id: int) -> int:
         """Return where the files of a report are kept: see `StoredFile`."""
         return self._files.place_of_report(report_id)
+
+    @property
+    def in_folder(self) -> bool:
+        """Whether contents are in a folder of this machine, but for those of teams with a bucket."""
+        return isinstance(self._store, FolderFileStore)
 
     def _store_of(self, place: int) -> FileStore:
         if not place:

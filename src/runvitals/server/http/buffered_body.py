@@ -31,6 +31,8 @@ READ_BY_ROUTE = (
     "/mlflow/signed/",
 )
 """Beginnings of the paths of doors that read their larger bodies themselves, by `server.doors.bodies`."""
+_PIECE_OF_FILE = re.compile("/api/v1/runs/[^/]+/files/[^/]+")
+"""Written as it arrives (`PUT`), so that one request may have much of a file."""
 HAS_LEFT = "runvitals.has_left"
 """The key of a request's scope under which a connection says whether its client has left."""
 _MLFLOW = "/(mlflow/)?(ajax-)?api/[23].0/mlflow/.*"
@@ -74,7 +76,7 @@ class BufferedBodies:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         length = _declared_length(scope) if scope["type"] == "http" else 0
-        if length == 0 or scope["path"].startswith(READ_BY_ROUTE):
+        if length == 0 or reads_own_body(scope["method"], scope["path"]):
             await self._app(scope, receive, send)
             return
         try:
@@ -98,6 +100,11 @@ class BufferedBodies:
             if scope["method"] == method and path.fullmatch(scope["path"]):
                 return reader
         return self._body_reader
+
+
+def reads_own_body(method: str, path: str) -> bool:
+    """Return whether a route reads its body itself, as it arrives."""
+    return path.startswith(READ_BY_ROUTE) or (method == "PUT" and _PIECE_OF_FILE.fullmatch(path) is not None)
 
 
 def _declared_length(scope: Scope) -> int | None:

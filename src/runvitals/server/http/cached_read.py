@@ -59,8 +59,12 @@ class CachedRead:
 
     def _refresh_if_stale(self) -> None:
         if time.monotonic() - self._refreshed_s >= FRESH_S:
-            self._refresh()
-            self._refreshed_s = time.monotonic()
+            self._refreshed_s = time.monotonic()  # before, as it may become stale while it is read
+            try:
+                self._refresh()
+            except BaseException:
+                self.invalidate()
+                raise
 
 
 def _nothing() -> None:

@@ -51,6 +51,8 @@ _SHORT_BODY_BYTES = 64 * _KIB
 _ENDED_TOGETHER = 64
 _READ_BYTES = 16 * _KIB
 """A client must read at least this much of a waiting response within `unread_s`."""
+_STEP_BYTES = 256 * _KIB
+"""A client must send at least this much of a body within `body_s`: a file may take longer as a whole."""
 _MAX_DISCARDED_BYTES = 64 * _KIB * _KIB
 """How much input is read and discarded after a rejection, so that a client that is still sending can read the
 error response.
@@ -98,9 +100,9 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, app_state, _loop)
         self._shared = config
         self._fast_path = config.fast_path
-        self._length = 0
+        self._length = self._body_left = self._step_bytes = 0
         self._limits = config.limits
-        self._requests = 0
+        self._steps = 0  # requests, and parts of `_STEP_BYTES` of their bodies
         self._in_head = True
         self._in_message = False
         self._progressed = False
@@ -147,8 +149,10 @@ class Connection(HttpToolsProtocol):
                 self._receive(data)
             return
         view = memoryview(data)
-        for start in range(0, len(view), _PIECE_BYTES):
-            self._receive(view[start : start + _PIECE_BYTES])
+        while view:
+            length = max(_PIECE_BYTES, self._body_left)  # of a body, as much as there is
+            self._receive(view[:length])
+            view = view[length:]
 
     def _take_parsed(self, before: ShortRequest, data: bytes) -> bool:
         """Take a whole request to the fast path whose head was parsed before.
@@ -169,7 +173,7 @@ class Connection(HttpToolsProtocol):
         headers, body = request
         if not self._fast_path.admits(headers):
             return False
-        self._requests += 1
+        self._steps += 1
         short = ShortRequest(before.scope, headers, True, body)
         self.cycle = short  # type: ignore[assignment]
         self._complete_short(short)
@@ -209,9 +213,9 @@ class Connection(HttpToolsProtocol):
         """Begin to count the parts of a request."""
         super().on_message_begin()
         cast("dict[str, Any]", self.scope)[HAS_LEFT] = self.transport.is_closing
-        self._length = 0
+        self._length = self._body_left = self._step_bytes = 0
         self._progressed = self._in_head = self._in_message = True
-        self._requests += 1
+        self._steps += 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header field, or respond 431 when there are too many."""
@@ -228,6 +232,7 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Take the fast path for a short body to its route, uvicorn's otherwise."""
         self._in_head = False
+        self._body_left = self._length
         self._progressed = True
         self._count_head(0)
         if len(self.pipeline) >= self._limits.pipelined:
@@ -252,10 +257,16 @@ class Connection(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body; drop it if the response is complete."""
         self._progressed = True
+        self._body_left -= len(body)
         cycle: Any = self.cycle
         if cycle.response_complete:
             self._discard(len(body))
-        elif type(cycle) is ShortRequest:
+            return
+        self._step_bytes += len(body)
+        if self._step_bytes >= _STEP_BYTES:
+            self._step_bytes = 0
+            self._steps += 1
+        if type(cycle) is ShortRequest:
             cycle.body = cycle.body + body if cycle.body else body
         else:
             super().on_body(body)
@@ -414,16 +425,16 @@ class Connection(HttpToolsProtocol):
         if self.flow.write_paused:
             return ("unread", self.transport.get_write_buffer_size() // _READ_BYTES), limits.unread_s
         if self._rejected:
-            return ("rejected", self._requests), limits.rejected_s
+            return ("rejected", self._steps), limits.rejected_s
         if cycle is not None and not cycle.response_complete:
             if cycle.more_body and not self.pipeline and not self._discarding:
-                return ("body", self._requests), limits.body_s
-            return ("working", self._requests), float("inf")
+                return ("body", self._steps), limits.body_s
+            return ("working", self._steps), float("inf")
         if cycle is not None and cycle.more_body:  # it was answered before its body arrived
-            return ("rejected", self._requests), limits.rejected_s
+            return ("rejected", self._steps), limits.rejected_s
         if cycle is None or self._unaccounted:
-            return ("head", self._requests), limits.head_s
-        return ("idle", self._requests), limits.idle_s
+            return ("head", self._steps), limits.head_s
+        return ("idle", self._steps), limits.idle_s
 
 
 def check_timeouts(connections: set[Any], now_s: float) -> None:

@@ -20,7 +20,7 @@ class ConnectionLimits:
         heads_bytes: total size of all incomplete heads that are larger than a few KiB.
         pipelined: requests that a client may send before the previous one is answered.
         head_s: time for a head to arrive, from its beginning or from that of the connection.
-        body_s: time for a body to arrive, from the end of the head.
+        body_s: time for a body to arrive, from the end of the head; for each 256 KiB of a longer one.
         idle_s: time between two requests. It is longer than a minute for clients that send every minute: a
             new connection costs both sides more than a request.
         unread_s: time for a client to read some of a waiting response.

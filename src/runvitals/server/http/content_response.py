@@ -12,6 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from runvitals.model.media_types import BINARY, PLAIN_TEXT
+from runvitals.server.http.response_memory import BLOCK_BYTES
 from runvitals.server.http.same_origin import FRAMED_POLICY, INERT_POLICY
 from runvitals.server.library.run_library import OpenedContent
 
@@ -44,7 +45,7 @@ class ContentStream(StreamingResponse):
 def content_response(
     request: Request, content: OpenedContent, sha256: str, download: str | None = None
 ) -> Response:
-    """A file, or the range of it that is requested.
+    """A file, or the range of it that is requested. Call it in a thread: it reads what is short at once.
 
     Nothing in it can run where it is opened by itself: its policy is that of `same_origin.INERT_POLICY`.
 
@@ -69,7 +70,7 @@ def content_response(
 
 
 def page_response(request: Request, content: OpenedContent, sha256: str) -> Response:
-    """An HTML file as a page for a frame: see `same_origin.FRAMED_POLICY`."""
+    """An HTML file as a page for a frame, as `content_response`; see `same_origin.FRAMED_POLICY`."""
     headers = {"content-type": "text/html; charset=utf-8", "content-security-policy": FRAMED_POLICY}
     return _response(request, content, sha256, headers)
 
@@ -92,12 +93,14 @@ def _response(request: Request, content: OpenedContent, sha256: str, headers: di
         "accept-ranges": "bytes",
         # Rights may change, contents cannot: a browser asks again after a while.
         "cache-control": "private, max-age=300",
+        "vary": "cookie",  # who signs in next in the same browser gets nothing that it has kept
         "x-content-type-options": "nosniff",
         "content-encoding": "identity",  # compressing images helps nobody, and breaks ranges
     }
     if tag in request.headers.get("if-none-match", ""):
         content.file.close()
-        return Response(status_code=304, headers={"etag": tag, "cache-control": headers["cache-control"]})
+        kept = {name: headers[name] for name in ("etag", "cache-control", "vary")}
+        return Response(status_code=304, headers=kept)
     part = _requested_range(request.headers.get("range", ""), content.size)
     status = 200
     if part is None:
@@ -114,6 +117,9 @@ def _response(request: Request, content: OpenedContent, sha256: str, headers: di
     if request.method == "HEAD":
         content.file.close()
         return Response(status_code=status, headers=headers)
+    if part.end - part.first <= BLOCK_BYTES:  # a stream takes several times as long as a short content
+        with content.file:
+            return Response(b"".join(_blocks(content, part)), status, headers)
     return ContentStream(content, part, status, headers)
 
 

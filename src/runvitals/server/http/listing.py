@@ -9,6 +9,8 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, HTTPException, Query
 
+from runvitals.server.http.immediate import immediate
+
 T = TypeVar("T")
 MAX_LIMIT = 200
 
@@ -34,6 +36,7 @@ class PageRequest:
         return int(self.after)
 
 
+@immediate
 def page_request(
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
     after: Annotated[str | None, Query(description="`next` of the previous page.", max_length=200)] = None,

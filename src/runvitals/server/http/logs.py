@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
 import anyio
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -95,7 +95,7 @@ class AccessLog:
     """Middleware that logs failed, rejected and slow requests.
 
     Args:
-        app: a FastAPI application, or another one with an event `closing`.
+        app: a Starlette application, or another one with an event `closing`.
         clock_s: a monotonic clock.
     """
 
@@ -107,7 +107,7 @@ class AccessLog:
         self._left_out = 0
         self.fast_path = getattr(app, "fast_path", None)
         self.closing: anyio.Event = (
-            app_services(app).closing if isinstance(app, FastAPI) else app.closing  # type: ignore[attr-defined]
+            app_services(app).closing if isinstance(app, Starlette) else app.closing  # type: ignore[attr-defined]
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Final
 
-from fastapi import Request
-from fastapi.responses import StreamingResponse
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.http.errors import too_many

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any
 
-from fastapi import Request
 from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
 
 from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.http.errors import answering

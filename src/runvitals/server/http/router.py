@@ -23,6 +23,8 @@ from starlette.types import Receive, Scope, Send
 
 from runvitals.model import json_values
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.immediate import call_without_threads
+from runvitals.server.http.plain_routes import PlainRoute
 
 ANY_METHOD: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _MAX_SHOWN: Final = 200
@@ -108,7 +110,7 @@ class LazyRoute(BaseRoute):
     @cached_property
     def api_route(self) -> APIRoute:
         """FastAPI's route, which analyses the function and its dependencies."""
-        return self._route_class(
+        route = self._route_class(
             self.path,
             self.endpoint,
             methods=set(self.methods),
@@ -117,6 +119,8 @@ class LazyRoute(BaseRoute):
             include_in_schema=self.include_in_schema,
             **self._options,
         )
+        call_without_threads(route.dependant)
+        return route
 
     @cached_property
     def _compiled(self) -> tuple[re.Pattern[str], dict[str, Convertor[Any]]]:
@@ -321,7 +325,7 @@ def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
     for route in routes:
         if isinstance(route, ImportedRoutes):
             methods.update(allowed_methods(route.routes_of(scope), scope))
-        elif isinstance(route, LazyRoute) and route.matches(scope)[0] == Match.PARTIAL:
+        elif isinstance(route, (LazyRoute, PlainRoute)) and route.matches(scope)[0] == Match.PARTIAL:
             methods |= route.methods
     return sorted(methods)
 

@@ -15,10 +15,9 @@ from typing import Protocol
 
 import anyio
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.http.allocator import share_arenas
 from runvitals.server.http.connection import ConnectionConfig, check_timeouts
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.logs import AccessLog, LogFormat, configure
@@ -109,7 +108,7 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        app: FastAPI | Application,
+        app: Starlette | Application,
         limits: ConnectionLimits | None = None,
         rejected: Callable[[str, int, str], None] = lambda client, status, reason: None,
         stops: Callable[[], bool] = lambda: False,
@@ -128,7 +127,7 @@ class Server(uvicorn.Server):
             proxy_headers=False,  # not needed for ingest; `SharedServer` adds them for the page
         )
         super().__init__(config)
-        self._closing = app_services(app).closing if isinstance(app, FastAPI) else app.closing
+        self._closing = app_services(app).closing if isinstance(app, Starlette) else app.closing
         self._stops = stops
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -151,7 +150,7 @@ class Server(uvicorn.Server):
 
 
 def serve(
-    app: FastAPI | Application,
+    app: Starlette | Application,
     listener: socket.socket,
     log_format: LogFormat = "text",
     stops: Callable[[], bool] | None = None,
@@ -211,11 +210,7 @@ def until_interrupted() -> Iterator[None]:
 
 @contextmanager
 def _tuned_interpreter() -> Iterator[None]:
-    """Set the allocator, the thread switch interval and the garbage collector for a server.
-
-    The last two are restored afterwards.
-    """
-    share_arenas()
+    """Set the thread switch interval and the garbage collector for a server; they are restored afterwards."""
     switch_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()

@@ -55,6 +55,7 @@ class _Part(msgspec.Struct):
     metadata: dict[str, Any] = {}
     aliases: list[str] = []
     tags: list[str] = []
+    ttl_s: int | None = None
     files: list[_File] = []
     references: list[_Reference] = []
 
@@ -130,6 +131,7 @@ class ArtifactCommits:
             tuple(part.tags),
             part.description,
             part.metadata,
+            None if part.ttl_s is None else max(part.ttl_s, 0),
             run_id=record.run_id,
             author_id=run.author_id,
             client_id=part.id,

@@ -354,7 +354,7 @@ class Recorder:
         self.heartbeats.record(run_id, registered.writer_id, now_ms, valid.last_ms, sent_interval_s(envelope))
         if one.deleted:
             return
-        has_facts = one.newly is not None or valid.metadata is not None
+        has_facts = one.newly is not None or one.has_new_keys or valid.metadata is not None
         request.runs[run_id] = request.runs.get(run_id, False) or has_facts
         if valid.metadata is not None:
             request.metadata.append(valid.metadata.assigned_to(registered, sender))

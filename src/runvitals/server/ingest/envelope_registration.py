@@ -25,6 +25,7 @@ class RegisteredEnvelope:
         newly: if it is the first envelope of its writer: with which rights the writer was registered.
         sent_keys: the list of its keys.
         stored_keys: the list its samples are stored under.
+        has_new_keys: whether it is the first envelope of its writer with this list.
     """
 
     valid: ValidEnvelope
@@ -33,6 +34,7 @@ class RegisteredEnvelope:
     newly: AdmittedEnvelope | None = None
     sent_keys: KeyList | None = None
     stored_keys: KeyList | None = None
+    has_new_keys: bool = False
 
     @property
     def has_step(self) -> bool:
@@ -109,6 +111,6 @@ class EnvelopeRegistration:
             )
         )
         for envelope, (sent, stored) in zip(new, lists, strict=True):
-            envelope.sent_keys, envelope.stored_keys = sent, stored
+            envelope.sent_keys, envelope.stored_keys, envelope.has_new_keys = sent, stored, True
             if envelope.valid.sent_keys:
                 self._validator.cache_keys(envelope.valid.sent_keys, envelope.valid.keys_bytes, sent)

@@ -39,6 +39,10 @@ class ChangedRuns:
         self._known: dict[str, Any] = {}
         self._found_s = -1e9
 
+    def find_again(self) -> None:
+        """Find the runs at the next call, since who follows them may read others now."""
+        self._found_s = -1e9
+
     async def changed_ids(self) -> list[str]:
         """Return the ids of the runs that have changed since the last call; all at the first."""
         if time.monotonic() - self._found_s >= CHECK_INTERVAL_S:

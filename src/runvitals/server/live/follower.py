@@ -16,8 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_core import to_json
-
 from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.readers.journals.rates import rate_between, rate_of
@@ -154,11 +152,14 @@ def _stable_facts(run: Run) -> bytes:
         del host["last_ms"]
     if plain["verdict"] is not None:
         del plain["verdict"]["judged_ms"]
-    return to_json(plain, inf_nan_mode="null", fallback=str)
+    return _json(plain)
 
 
 def _event(changes: dict[str, Any], at: Position) -> bytes:
-    return b"event: news\nid: %b\ndata: %b\n\n" % (
-        cursor(at).encode(),
-        to_json(changes, inf_nan_mode="null", fallback=str),
-    )
+    return b"event: news\nid: %b\ndata: %b\n\n" % (cursor(at).encode(), _json(changes))
+
+
+def _json(value: Any) -> bytes:
+    from runvitals.server.http.responses import json_bytes
+
+    return json_bytes(value)

@@ -35,10 +35,16 @@ def order(access: AccessControl, row: Sweep, what: Order) -> Sweep:
     return access.metadata_store.sweeps.sweeps.set_state(row.id, state, access.clock(), allowed)
 
 
-def require(access: AccessControl, requester: Requester, action: Action, row: Sweep) -> None:
-    """Raise 401, 403 or 404 unless the requester may do this with a sweep."""
+def require(
+    access: AccessControl, requester: Requester, action: Action, row: Sweep, what: str | None = None
+) -> None:
+    """Raise 401, 403 or 404 unless the requester may do this with a sweep.
+
+    Args:
+        what: the sweep as the request named it; None: by its name.
+    """
     if not isinstance(requester.principal, Operator):
-        access.require(requester, action, sweep_resource(access, row), f"sweep {row.name!r}")
+        access.require(requester, action, sweep_resource(access, row), what or f"sweep {row.name!r}")
 
 
 def may(access: AccessControl, requester: Requester, row: Sweep) -> list[str]:

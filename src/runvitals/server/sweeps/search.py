@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from runvitals.server.sweeps.bayes import next_values
 from runvitals.server.sweeps.configuration import SweepConfiguration
 from runvitals.server.sweeps.parameters import Parameter
 
@@ -51,6 +50,8 @@ def next_parameters(
     random = Random(f"{seed}:{position}")
     parameters = configuration.parameters
     if configuration.method == "bayes":
+        from runvitals.server.sweeps.bayes import next_values
+
         tried = [(_flat(parameters, trial.values), trial) for trial in trials]
         complete = [(values, trial.cost, trial.ended) for values, trial in tried if values is not None]
         return nest(parameters, next_values(parameters, complete, random))

@@ -38,7 +38,9 @@ def from_yaml(text: str) -> Source:
         raise InvalidConfiguration([f"{len(text):,} characters; expected at most {MAX_CHARACTERS:,}"])
     try:
         return _source(text, yaml.load(text, Loader=_Loader))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise InvalidConfiguration([f"nested too deeply; expected at most {DEPTH} levels"]) from None
+    except (yaml.YAMLError, ValueError) as error:
         if isinstance(error, InvalidConfiguration):
             raise
         raise InvalidConfiguration([f"not YAML: {' '.join(str(error).split())[:200]}"]) from None

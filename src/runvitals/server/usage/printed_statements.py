@@ -39,7 +39,11 @@ def _document(table: StatementTable, statement: Statement) -> StatementDocument:
 
 
 def as_pdf(document: StatementDocument) -> bytes:
-    """The same document gives the same bytes. Characters that its fonts do not have become `?`."""
+    """The same document gives the same bytes. Characters that its fonts do not have become `?`.
+
+    Raises:
+        ModuleNotFoundError: reportlab is not installed.
+    """
     from reportlab.lib.pagesizes import A4
     from reportlab.lib.styles import ParagraphStyle, getSampleStyleSheet
     from reportlab.platypus import LongTable, Paragraph, SimpleDocTemplate, Spacer, TableStyle

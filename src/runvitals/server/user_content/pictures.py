@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Final
 
 from runvitals.server.user_content.picture_worker import (
@@ -116,6 +117,8 @@ def _decoded(upload: bytes, most_bytes: int, mode: str | None) -> list[bytes]:
 
 def _run(upload: bytes, mode: str | None) -> subprocess.CompletedProcess[bytes] | None:
     """Return the worker's end; None if it took too long."""
+    if find_spec("PIL") is None:
+        raise UnreadablePicture("this server reads no pictures; they need pip install 'runvitals[pictures]'")
     command = [sys.executable, "-I", "-m", "runvitals.server.user_content.picture_worker"]
     if mode is not None:
         command.append(mode)

@@ -1,15 +1,21 @@
-"""Any object of a bucket by its address, `s3://BUCKET/KEY`: what identifies it, and its content."""
+"""Objects of a bucket by their address, `s3://BUCKET/KEY`: what identifies them, and their content."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
 from runvitals.store.files.bucket_location import BucketLocation
 from runvitals.store.files.buckets import open_objects
 
 _PIECE_BYTES: Final = 1 << 20
+_LISTED: Final = 1000
+_CREDENTIALS: Final = ("AWS_", "GOOGLE_", "AZURE_")
+"""What the variables of the environment begin with that the library reads."""
 
 
 class ObjectIdentity(NamedTuple):
@@ -17,6 +23,14 @@ class ObjectIdentity(NamedTuple):
 
     tag: str
     bytes: int
+
+
+class ListedObject(NamedTuple):
+    """An object below a prefix. `name`: its key without the prefix."""
+
+    name: str
+    address: str
+    identity: ObjectIdentity
 
 
 class ObjectRead(NamedTuple):
@@ -31,6 +45,7 @@ def object_identity(address: str) -> ObjectIdentity:
 
     Raises:
         ValueError: no address of an object.
+        FileNotFoundError: there is none.
         OSError: it cannot be read, or the library is not installed.
     """
     objects, key = _open(address)
@@ -38,6 +53,31 @@ def object_identity(address: str) -> ObjectIdentity:
         import obstore
 
         return _identity(obstore.head(objects, key))
+
+
+def objects_below(address: str) -> Iterator[ListedObject]:
+    """Yield the objects below a prefix, `s3://BUCKET/FOLDER` or `s3://BUCKET`, as they are now.
+
+    Left out are empty objects that stand for a folder, whose objects follow.
+
+    Raises:
+        ValueError: no address of a bucket.
+        OSError: they cannot be listed, or the library is not installed.
+    """
+    scheme, _, rest = address.partition("://")
+    bucket, _, prefix = rest.partition("/")
+    prefix = prefix.rstrip("/")
+    objects = _opened(f"{scheme}://{bucket}")
+    with _failing(address):
+        import obstore
+
+        listed = chain.from_iterable(obstore.list(objects, prefix or None, chunk_size=_LISTED))
+        for about, following in pairwise(chain(listed, [None])):
+            key = about["path"]  # without the `/` at the end of what stands for a folder
+            is_folder = not about["size"] and following and following["path"].startswith(f"{key}/")
+            if key != prefix and not is_folder:
+                name = key.removeprefix(f"{prefix}/") if prefix else key
+                yield ListedObject(name, f"{scheme}://{bucket}/{key}", _identity(about))
 
 
 def read_object(address: str) -> ObjectRead:
@@ -65,7 +105,18 @@ def _open(address: str) -> tuple[Any, str]:
     bucket, _, key = rest.partition("/")
     if not key:
         raise ValueError(f"invalid address {address!r}; expected {scheme}://BUCKET/KEY")
-    return open_objects(BucketLocation.read(f"{scheme}://{bucket}")), key
+    return _opened(f"{scheme}://{bucket}"), key
+
+
+def _opened(bucket: str) -> Any:
+    """Return a bucket, whose connections are kept for the next object."""
+    credentials = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_CREDENTIALS)))
+    return _opened_with(bucket, credentials)
+
+
+@lru_cache(maxsize=4)
+def _opened_with(bucket: str, credentials: tuple[tuple[str, str], ...]) -> Any:
+    return open_objects(BucketLocation.read(bucket))
 
 
 @contextmanager
@@ -77,5 +128,7 @@ def _failing(address: str) -> Iterator[None]:
 
     try:
         yield
-    except (BaseError, FileNotFoundError) as error:
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{address} cannot be read: {reason(error)}") from None
+    except BaseError as error:
         raise OSError(f"{address} cannot be read: {reason(error)}") from None

@@ -6,7 +6,7 @@ import hashlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from runvitals.base.private_folders import make_private
@@ -52,7 +52,13 @@ class Uploads:
             return 0
 
     def append(
-        self, run_id: int, sha256: str, size: int, offset: int, piece: bytes, keep: Callable[[str], None]
+        self,
+        run_id: int,
+        sha256: str,
+        size: int,
+        offset: int,
+        piece: Sequence[bytes],
+        keep: Callable[[str], None],
     ) -> bool:
         """Add a piece; return whether the file is complete, and so was kept.
 
@@ -61,6 +67,7 @@ class Uploads:
 
         Args:
             size: of the whole file.
+            piece: in the chunks in which it arrived.
             keep: is called with the path of the file once it is complete, correct and on the disk, while
                 nobody else adds to it; moves it away.
 
@@ -70,8 +77,9 @@ class Uploads:
             ValueError: the piece exceeds the file.
             OSError: it could not be written; what has arrived before is kept.
         """
-        if offset + len(piece) > size:
-            raise ValueError(f"a piece of {len(piece)} bytes at byte {offset} of a file of {size} bytes")
+        length = sum(map(len, piece))
+        if offset + length > size:
+            raise ValueError(f"a piece of {length} bytes at byte {offset} of a file of {size} bytes")
         path = self._path(run_id, sha256)
         with self._exclusive(path):
             fd = _open(path, offset)
@@ -80,7 +88,7 @@ class Uploads:
                 if offset != there:
                     raise WrongOffset(there)
                 _write_at(fd, offset, piece)
-                if offset + len(piece) < size:
+                if offset + length < size:
                     return False
                 os.fsync(fd)
                 if _digest(fd) != sha256:
@@ -152,13 +160,14 @@ def _open(path: str, offset: int) -> int:
         raise WrongOffset(0) from None
 
 
-def _write_at(fd: int, offset: int, piece: bytes) -> None:
+def _write_at(fd: int, offset: int, piece: Sequence[bytes]) -> None:
     """Write a piece completely, or leave the file as it was."""
     os.lseek(fd, offset, os.SEEK_SET)
-    view = memoryview(piece)
     try:
-        while view:
-            view = view[os.write(fd, view) :]
+        for chunk in piece:
+            view = memoryview(chunk)
+            while view:
+                view = view[os.write(fd, view) :]
     except OSError:
         os.ftruncate(fd, offset)
         raise

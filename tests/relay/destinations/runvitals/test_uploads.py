@@ -94,7 +94,7 @@ def test_a_file_is_sent_once(media: MediaJournal, served: Served, monkeypatch: p
     append = ReceivedFiles.append
 
     def counted(self: ReceivedFiles, *what: Any) -> Any:
-        pieces.append(len(what[-1]))
+        pieces.append(sum(map(len, what[-1])))
         return append(self, *what)
 
     monkeypatch.setattr(ReceivedFiles, "append", counted)
@@ -103,7 +103,7 @@ def test_a_file_is_sent_once(media: MediaJournal, served: Served, monkeypatch: p
     deliver(media, served)
     media.log("c", content)
     deliver(media, served)
-    assert pieces == [PIECE_BYTES] * 3
+    assert sum(pieces) == len(content)
     assert keys(served) == ["a", "b", "c"]
 
 
@@ -314,7 +314,7 @@ def test_the_digest_is_checked(tmp_path: Path) -> None:
     metadata_store = open_metadata_store(str(tmp_path / "catalogue.db"))
     files = ReceivedFiles(str(tmp_path / "files"), metadata_store, now_ms)
     with metadata_store, pytest.raises(Exception, match="does not have the SHA-256"):
-        files.append(1, hashlib.sha256(b"other").hexdigest(), 7, 0, b"content")
+        files.append(1, hashlib.sha256(b"other").hexdigest(), 7, 0, [b"content"])
 
 
 def test_small_files_are_sent_together(
@@ -381,7 +381,7 @@ def test_files_are_sent_at_the_same_time_and_the_reason_why_one_was_not_is_raise
             asked = [file["sha256"] for file in json.loads(body)["files"]]
             return Answer(200, {"files": [{"sha256": sha256, "offset": 0} for sha256 in asked]})
         both.wait()  # nobody answers one alone
-        if hashlib.sha256(body).hexdigest() in full:
+        if hashlib.sha256(b"".join(body)).hexdigest() in full:
             return Answer(507, {"error": "no space"})
         return Answer(200, {"offset": len(body), "complete": True})
 
@@ -392,3 +392,45 @@ def test_files_are_sent_at_the_same_time_and_the_reason_why_one_was_not_is_raise
     full.update(item["sha256"] for item in items)
     with pytest.raises(TooEarly, match="507 no space"):
         uploads.FileUploads(str(tmp_path), RUN, [request, request]).upload([note], None)
+
+
+@pytest.mark.parametrize(
+    ("request_s", "most_bytes", "pieces"),
+    [(0.01, 1 << 30, [1, 2, 4, 8, 5]), (0.01, PIECE_BYTES, [1, 2, *[1] * 19]), (0.6, 1 << 30, [1] * 20)],
+    ids=["fast", "an earlier server", "slow"],
+)
+def test_pieces_grow_as_far_as_the_server_takes_them_in_time(
+    tmp_path: Path, request_s: float, most_bytes: int, pieces: list[int]
+) -> None:
+    files = RunFiles(str(tmp_path))
+    item = files.add(noise(20 * PIECE_BYTES))
+    now = [0.0]
+    tried: list[int] = []
+    arrived = bytearray()
+
+    class Answer:
+        retry_after_s = None
+
+        def __init__(self, status: int, value: Any) -> None:
+            self.status, self.body = status, json.dumps(value).encode()
+
+    def request(method: str, path: str, body: Any, headers: Any) -> Any:
+        if method == "POST":
+            return Answer(200, {"files": [{"sha256": item["sha256"], "offset": len(arrived)}]})
+        now[0] += request_s
+        tried.append(len(body) // PIECE_BYTES)
+        if len(body) > most_bytes:
+            return Answer(413, "<html>too large</html>")
+        arrived.extend(b"".join(body))
+        return Answer(200, {"offset": len(arrived), "complete": len(arrived) == item["bytes"]})
+
+    note = type("N", (), {"seq": 3, "value": {"items": [item]}})()
+    made = uploads.FileUploads(str(tmp_path), RUN, [request], lambda: now[0])
+    while True:
+        try:
+            assert made.upload([note], None) == {}
+            break
+        except Unfinished:
+            continue
+    assert hashlib.sha256(arrived).hexdigest() == item["sha256"]
+    assert tried == pieces

@@ -16,10 +16,10 @@ from starlette.responses import Response
 from runvitals.server.access.enforcement.long_request import RECHECK_S
 from runvitals.server.access.identification.credentials import clear_session_cookie, set_session_cookie
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.attempt_limits import WRONG_KEYS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheRequester
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, ServedOrganisation
 from tests.server.serving import serving

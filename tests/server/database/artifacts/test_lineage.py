@@ -28,12 +28,12 @@ def test_datasets_and_logged_models_are_between_runs(metadata_store: MetadataSto
     for _ in range(2):
         store.run_lineage.add(first, Lineage(used.datasets, outputs=[{"model_id": "m-1", "step": 3}]))
         store.run_lineage.add(second, used)
-    [(dataset, shown)] = graph.datasets([1]).items()
+    [(dataset, shown)] = store.artifacts.logged_items.read("dataset", [1]).items()
     assert (shown.project, shown.shown["source"]) == ("digits", "x" * 500)
     run_a, run_b = NodeKey("run", first), NodeKey("run", second)
     [model] = [node for node in graph.after([run_a], 10) if node.kind == "model"]
     rows = NodeKey("dataset", dataset)
-    assert graph.models([model.id])[model.id].shown["model_id"] == "m-1"
+    assert store.artifacts.logged_items.read("model", [model.id])[model.id].shown["model_id"] == "m-1"
     assert (graph.before([run_a], 10), graph.after([rows], 10)) == ([rows], [run_b, run_a])
     assert sorted(graph.before([run_b], 10)) == [rows, model]
     edges = {(rows, run_a), (rows, run_b), (run_a, model), (model, run_b)}

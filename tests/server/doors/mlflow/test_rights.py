@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -34,6 +35,18 @@ def ask(organisation: tuple[Served, dict[str, str]], who: str, path: str, **sent
     if "get" in path:
         return httpx.get(url, params=sent, headers=headers, timeout=PATIENCE_S)
     return httpx.post(url, json=sent, headers=headers, timeout=PATIENCE_S)
+
+
+def test_processes_that_create_one_experiment_at_once(organisation: tuple[Served, dict[str, str]]) -> None:
+    for name in ("ranks", "ranks of a run/1"):
+        with ThreadPoolExecutor(6) as threads:
+            sent = [
+                threads.submit(ask, organisation, "ada", "experiments/create", name=name) for _ in range(6)
+            ]
+        answers = [each.result() for each in sent]
+        assert sorted(answer.status_code for answer in answers) == [200, *[400] * 5]
+        taken = {answer.json().get("error_code") for answer in answers}
+        assert taken == {None, "RESOURCE_ALREADY_EXISTS"}
 
 
 def test_own_experiments_and_those_of_others(organisation: tuple[Served, dict[str, str]]) -> None:

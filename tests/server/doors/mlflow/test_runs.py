@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx
@@ -93,6 +94,14 @@ def test_a_run(call: Call, experiment: str) -> None:
     assert (ended["status"], ended["end_time"]) == ("FINISHED", T0 + 1000)
 
 
+def test_a_value_is_read_back_at_once(call: Call, experiment: str) -> None:
+    runs = created(call, experiment), created(call, experiment)
+    for key in ("first", "second", "third"):  # new names, also of the second run, where others have them
+        for run in runs:
+            call("POST", "runs/log-metric", run_id=run, **metric(key, 1.0))
+            assert history(call, run, key) == [(1.0, T0, 0)]
+
+
 def test_what_we_make_of_it(call: Call, experiment: str, served: Served) -> None:
     run = created(call, experiment, run_name="ours")
     call("POST", "runs/log-batch", run_id=run, params=[{"key": "lr", "value": "0.1"}])
@@ -118,7 +127,7 @@ def test_after_a_restart_rows_keep_their_times(call: Call, experiment: str, serv
     call("POST", "runs/log-batch", run_id=run, metrics=metrics)
     row = served.metadata_store.runs.find(run, served.app.services.access.clock())
     assert row is not None
-    served.app.services.mlflow_door.sessions.drop(row.id)
+    served.app.services.mlflow_door().sessions.drop(row.id)
     call("POST", "runs/log-batch", run_id=run, metrics=[*metrics, metric("loss", 9.0, T0, 99)])
     assert [step for _, _, step in history(call, run, "loss")] == [*range(50), 99]
 
@@ -131,7 +140,7 @@ def test_several_values_with_the_same_timestamp_and_step(call: Call, experiment:
     for more in ([], [metric("loss", 2.0), metric("acc", 0.25), metric("f1", 1.0)]):
         for _ in range(2):  # as a client that does not get the answer
             assert call("POST", "runs/log-batch", run_id=run, metrics=sent + more) == {}
-        served.app.services.mlflow_door.sessions.drop(row.id)
+        served.app.services.mlflow_door().sessions.drop(row.id)
     assert call("POST", "runs/log-metric", run_id=run, **metric("loss", 1.5)) == {}
     assert history(call, run, "loss") == [(value, T0, 0) for value in (1.0, 1.5, 2.0, 3.0, "NaN")]
     assert history(call, run, "acc") == [(0.25, T0, 0), (0.5, T0, 0)]
@@ -278,6 +287,14 @@ def test_delete_and_restore(call: Call, experiment: str) -> None:
     assert history(call, run, "m") == [(1.0, T0, 0)]
 
 
+def test_of_values_for_a_param_at_once_one_is_kept(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    log = partial(call, "POST", "runs/log-parameter", run_id=run, key="rank")
+    with ThreadPoolExecutor(6) as threads:
+        sent = [threads.submit(log, value=str(rank)) for rank in range(6)]
+    assert sum(each.result() == {} for each in sent) == 1
+
+
 def test_params_do_not_change_and_tags_do(call: Call, experiment: str) -> None:
     run = created(call, experiment)
     assert call("POST", "runs/log-parameter", run_id=run, key="lr", value="0.1") == {}
@@ -307,7 +324,7 @@ def test_params_do_not_change_and_tags_do(call: Call, experiment: str) -> None:
         {"metrics": [metric("m", 1.0, step=2**62)]},
         {"metrics": ["m"]},
         {"metrics": {"m": 1}},
-        {"params": [{"key": "p", "value": "1"}, {"key": "p", "value": "2"}]},
+        {"params": [{"key": "p", "value": "1"}] * 2},
         {"tags": [{"key": "", "value": "v"}]},
     ],
 )

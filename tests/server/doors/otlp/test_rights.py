@@ -75,7 +75,7 @@ def test_a_renamed_run_keeps_its_name(seen: ServedOrganisation) -> None:
     body = message(**{"runvitals.run": "otlp-3", "runvitals.run.name": "first"})
     assert post(seen, "bob", body, entity="vision", project="team").status_code == 200
     assert seen.ask("bob", "PATCH", "/api/v1/runs/otlp-3", json={"name": "mine"}).status_code == 200
-    seen.served.app.services.otlp.forget()  # as after a restart
+    seen.served.app.services.otlp().forget()  # as after a restart
     assert post(seen, "bob", body, entity="vision", project="team").status_code == 200
     assert seen.ask("bob", "GET", "/api/v1/runs/otlp-3").json()["name"] == "mine"
 

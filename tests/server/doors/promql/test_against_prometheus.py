@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -12,9 +13,10 @@ import httpx
 import numpy as np
 import pytest
 
+from runvitals.base.protobuf import text
 from tests.patience import PATIENCE_S
 from tests.relay.real_servers import Prometheus
-from tests.server.doors.remote_write.messages import STALE, Series, post, version_1
+from tests.server.doors.remote_write.messages import STALE, Series, histogram, post, version_1
 from tests.server.serving import serving
 
 CLIENT = httpx.Client(timeout=PATIENCE_S)
@@ -156,6 +158,23 @@ def written() -> list[Series]:
     return series
 
 
+def native(**labels: str) -> bytes:
+    """A native histogram `wait`, with buckets that grow by 9 %: three distributions, and a reset."""
+    rng = np.random.default_rng(11)
+    buckets: Counter[int] = Counter()
+    histograms, total = [], 0.0
+    for tick in range(90):
+        if tick == 50:
+            buckets, total = Counter(), 0.0
+        values = rng.lognormal((-3, 0, 2)[tick // 30], 1.0, 40)
+        buckets.update(math.ceil(math.log2(value) * 8) for value in values.tolist())
+        total += float(values.sum())
+        histograms.append(histogram(3, buckets, total=total, t=START_MS + STEP_MS * tick))
+    named = sorted({"__name__": "wait", "host": "n1", **labels}.items())
+    parts = [text(1, text(1, name) + text(2, value)) for name, value in named]
+    return text(1, b"".join((*parts, *(text(4, one) for one in histograms))))
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("promql")
@@ -163,12 +182,16 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         series = written()
         sent = post(
             served.url,
-            version_1([({**labels, "runvitals_run": "r1"}, samples) for labels, samples in series]),
+            version_1(
+                [({**labels, "runvitals_run": "r1"}, samples) for labels, samples in series],
+                native(runvitals_run="r1"),
+            ),
         )
         assert sent.status_code == 204, sent.text
         project = httpx.get(f"{served.url}/api/v1/runs/r1", timeout=PATIENCE_S).json()["project"]
         theirs = [({**labels, "run": "r1", "project": project}, samples) for labels, samples in series]
-        assert post(prometheus.url, version_1(theirs)).status_code == 204
+        sent = post(prometheus.url, version_1(theirs, native(run="r1", project=project)))
+        assert sent.status_code == 204, sent.text
         yield Both(f"{served.url}/prometheus/api/v1", f"{prometheus.url}/api/v1")
 
 
@@ -229,6 +252,29 @@ def test_the_same_answer(both: Both, query: str) -> None:
     assert same(ours, theirs), difference(ours, theirs)
 
 
+@pytest.mark.parametrize(
+    ("query", "ratio"),
+    [
+        ("histogram_count(wait)", 1),
+        ("histogram_sum(wait)", 1),
+        ("histogram_count(rate(wait[2m]))", 1),
+        ("histogram_sum(rate(wait[2m]))", 1),
+        ("histogram_sum(rate(wait[2m])) / histogram_count(rate(wait[2m]))", 1),
+        ("histogram_count(sum by (host) (increase(wait[5m])))", 1),
+        ("histogram_fraction(0.25, 4, rate(wait[2m]))", 1),
+        *((f"histogram_quantile({fraction}, rate(wait[5m]))", 2) for fraction in (0.1, 0.5, 0.9, 0.99)),
+        ("histogram_quantile(0.9, sum(rate(wait[2m])))", 2),
+        ("histogram_quantile(0.5, wait)", 2),
+    ],
+)
+def test_native_histograms_within_their_buckets(both: Both, query: str, ratio: float) -> None:
+    over = {"query": query, "start": FIRST_S, "end": LAST_S, "step": "25s"}
+    (ours,), (theirs,) = (comparable(asked(url, "query_range", over)).values() for url in both)
+    assert ours.keys() == theirs.keys()
+    worst = max(abs(math.log(ours[t] / theirs[t])) for t in ours)
+    assert worst <= math.log(ratio) + 1e-6
+
+
 def test_range_vectors_and_texts(both: Both) -> None:
     subqueries = ("m[3m:20s]", "m[3m:20s] @ end()", "sum(m)[5m:] offset 1m", "(m > 25)[5m:30s]")
     for query in ("m[1m]", 'm{job="b"}[5m] offset 1m', f"m[2m] @ {FIRST_S + 500}", *subqueries):
@@ -245,7 +291,10 @@ def test_series_and_labels(both: Both) -> None:
     assert sorted(ours, key=str) == sorted(theirs, key=str)
     for path in ("labels", "label/job/values", "label/__name__/values", "label/nothing/values"):
         for parameters in (span, [*matches, *span]):
-            ours, theirs = (asked(url, path, parameters) for url in both)
+            ours, theirs = (
+                [value for value in asked(url, path, parameters) if not value.startswith("wait")]
+                for url in both
+            )
             assert ours == theirs, path
 
 

@@ -85,6 +85,11 @@ def test_labels_do_not_grow_without_bounds() -> None:
         label_join(vector, "b", "", ("a",) * 48)
 
 
+def test_a_digit_that_is_no_number_names_no_group() -> None:
+    vector = [VectorSeries((("a", "x"),), np.zeros(1), np.ones(1, np.bool_))]
+    assert dict(label_replace(vector, "b", "${²}$1", "a", "(.*)")[0].labels)["b"] == "${²}x"
+
+
 class _Series:
     """A source with the same series for every selector."""
 

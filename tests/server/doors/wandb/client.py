@@ -78,8 +78,8 @@ def sync(*folders: str) -> None:
 
 
 def slices() -> None:
-    """Three sessions of a preempted job, synced in two orders, and all again. The second goes on from a
-    checkpoint that is ten steps old."""
+    """Three sessions of a preempted job, of which the first failed, synced in two orders, and all again. The
+    second goes on from a checkpoint that is ten steps old."""
     for run in ("forward", "backward"):
         for session, steps in enumerate((range(50), range(40, 80), range(80, 100)), 1):
             os.environ["WANDB_DIR"] = f"{run}-{session}"
@@ -87,6 +87,7 @@ def slices() -> None:
             with begin(id=run, resume="allow", mode="offline") as recorded:
                 for step in steps:
                     recorded.log({"loss": 100 * session + step}, step=step)
+                recorded.finish(exit_code=1 if session == 1 else 0)
     for run, order in (("forward", (1, 2, 3)), ("backward", (3, 2, 1))):
         for _ in range(2):
             for session in order:

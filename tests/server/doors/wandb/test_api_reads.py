@@ -316,6 +316,7 @@ def test_lines_of_a_run_that_a_key_may_not_know_are_refused_as_of_no_run(lab: La
         ("sampledHistory(specs: $s)", {"s": ("[JSONString!]!", ['{"keys":["a"],"samples":"x"}'])}, "numbers"),
         ("history(minStep: $s)", {"s": ("Int64", "x")}, "integers of 64 bits"),
         ("history(minStep: $s)", {"s": ("Int64", 10**30)}, "integers of 64 bits"),
+        ("history(minStep: $s)", {"s": ("Int64", True)}, "integers of 64 bits"),
         ("logLines(after: $s) {edges {cursor}}", {"s": ("String", "²")}, "invalid after"),
     ],
 )

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from runvitals.client import Client
+from runvitals.server.doors.wandb.media_items import media_record
 from tests.patience import PATIENCE_S
 from tests.server.doors.wandb.conftest import Door
 from tests.server.doors.wandb.test_client import environment
@@ -106,3 +107,23 @@ def test_a_text_that_is_too_long_is_cut_and_an_event_says_so(door: Door) -> None
     assert {other["key"]: len(other["value"]) for other in others} == {"long": 262_144, "short": 1}
     (event,) = door.shown()["events"]
     assert "a text of more than 262144 characters (1)" in event["text"]
+
+
+def test_boxes_and_masks_of_images_are_named() -> None:
+    sha256 = "a" * 64
+    boxes = {"pred": {"_type": "boxes2D", "path": "b.json", "sha256": sha256, "size": 2}}
+    masks = {"seg": {"_type": "mask", "path": "m.png", "sha256": sha256, "size": 2}, "odd": 3}
+    named = [
+        {"kind": "boxes", "name": "pred", "sha256": sha256},
+        {"kind": "masks", "name": "seg", "sha256": sha256},
+    ]
+    one = media_record({"_type": "image-file", "path": "i.png", "boxes": boxes, "masks": masks})
+    assert one == ("image", [{"kind": "image", "file": "i.png", "overlays": named}])
+    several = media_record({
+        "_type": "images/separated", "filenames": ["i.png", "j.png"], "all_boxes": [None, boxes],
+        "all_masks": 3,
+    })  # fmt: skip
+    assert several == (
+        "image",
+        [{"kind": "image", "file": "i.png"}, {"kind": "image", "file": "j.png", "overlays": named[:1]}],
+    )

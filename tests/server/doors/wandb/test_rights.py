@@ -128,9 +128,11 @@ def test_a_sweep_belongs_to_who_made_it(users: Users) -> None:
         users.graphql("rita", UPSERT_SWEEP, id=sweep["id"], state="CANCELED"),
         users.graphql("ina", UPSERT_SWEEP, id=sweep["id"], state="CANCELED"),
         users.graphql("rita", CREATE_AGENT, project="search", entity="bo", sweep=sweep["name"]),
-        users.graphql("rita", HEARTBEAT, id=number),
     ):
         assert refused["errors"][0]["extensions"]["code"] in (403, 404), refused
+    # As for an agent whose sweep was deleted: numbers of agents say nothing to others.
+    told = users.graphql("rita", HEARTBEAT, id=number)["data"]["agentHeartbeat"]
+    assert json.loads(told["commands"]) == [{"type": "exit"}]
     assert users.graphql("bo", UPSERT_SWEEP, id=sweep["id"], state="CANCELED")["data"]["upsertSweep"]
     events = users.served.metadata_store.accounts.audit.page(AuditFilter(action="sweep.*"))
     assert [(event.action, event.project, event.after) for event in events if event.outcome == "ok"] == [
@@ -173,3 +175,21 @@ def test_uploads_need_no_token_where_requests_do(tmp_path_factory: pytest.TempPa
     with serving(tmp_path_factory.mktemp("tokens"), token_required=True) as served:
         address = f"{served.url}/wandb/signed/run-files/{'A' * 80}"
         assert httpx.put(address, content=b"x", timeout=PATIENCE_S).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ('upsertModel(input: {name: "wrong", description: "%s"}) { inserted }' % ("x" * 501), "too long"),
+        ('upsertModel(input: {name: "%s"}) { inserted }' % ("x" * 129), "invalid project name"),
+        (
+            'createArtifact(input: {entityName: "bo", projectName: "digits", artifactTypeName: "d", '
+            'digest: "d", digestAlgorithm: MANIFEST_MD5, ttlDurationSeconds: "--5"}) { artifact { id } }',
+            "expected an integer",
+        ),
+    ],
+)
+def test_wrong_values_are_errors_of_the_client(users: Users, operation: str, message: str) -> None:
+    response = users.graphql("bo", f"mutation {{ {operation} }}")
+    assert response["errors"][0]["extensions"]["code"] == 422
+    assert message in response["errors"][0]["message"]

@@ -73,6 +73,13 @@ def manage(name: str) -> dict[str, Any]:
     registry.update_member(member, "member")
     registry.update_member(admin, "admin")
     roles = {each.user.username: each.role for each in registry.user_members()}
+    team = api.team(TEAM)
+    registry.add_members(team)
+    teams = [(each.team.name, each.role) for each in registry.team_members()]
+    registry.update_member(team, "admin")
+    teams += [(each.team.name, each.role) for each in registry.team_members()]
+    registry.remove_members(team)
+    teams += [(each.team.name, each.role) for each in registry.team_members()]
     registry.description = "described"
     registry.artifact_types.append("dataset")
     registry.visibility = "organization"
@@ -90,7 +97,30 @@ def manage(name: str) -> dict[str, Any]:
     names = [each.name for each in api.registries(organization="organisation")]
     found.delete()
     names += [each.name for each in api.registries(organization="organisation")]
-    return {"roles": roles, "seen": seen, "left": left, "again": again, "names": names}
+    return {"roles": roles, "teams": teams, "seen": seen, "left": left, "again": again, "names": names}
+
+
+def automate(name: str) -> dict[str, Any]:
+    """Create, list, change and delete an automation about a collection of a registry of the organisation.
+
+    Args:
+        name: of the registry.
+    """
+    from wandb.automations import ArtifactEvent, OnAddArtifactAlias, OnLinkArtifact, SendWebhook
+
+    api = wandb.Api()
+    (collection,) = api.registries(organization="organisation", filter={"name": name}).collections()
+    (webhook,) = api.webhook_integrations(entity="organisation")
+    call = SendWebhook.from_integration(webhook, payload={"text": "${alias}"})
+    linked = api.create_automation(OnLinkArtifact(scope=collection) >> call, name="linked")
+    alias = OnAddArtifactAlias(scope=collection, filter=ArtifactEvent.alias.eq("gold"))
+    api.create_automation(alias >> call, name="gold")
+    listed = [[one.name, one.scope.name] for one in api.automations(entity="organisation")]
+    mine = sorted(one.name for one in api.automations())
+    changed = api.update_automation(linked, enabled=False).enabled
+    api.delete_automation(linked)
+    left = [one.name for one in api.automations(entity="organisation")]
+    return {"listed": listed, "mine": mine, "changed": changed, "left": left, "url": webhook.url_endpoint}
 
 
 def refused(name: str) -> dict[str, Any]:
@@ -106,5 +136,6 @@ def refused(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    steps = {"link": link, "read": read, "browse": browse, "manage": manage, "refused": refused}
+    steps = {"link": link, "read": read, "browse": browse, "manage": manage, "automate": automate}
+    steps["refused"] = refused
     print("RESULT " + json.dumps(steps[sys.argv[1]](sys.argv[2])))

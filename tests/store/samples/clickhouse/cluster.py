@@ -53,7 +53,16 @@ class ZooKeeper:
         (self.port,) = free_ports(1)
         (folder / "zoo.cfg").write_text(_ZOOKEEPER.format(folder=folder, port=self.port))
         main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-        command = ["java", "-Xmx128m", "-cp", f"{_JAR}:{_LOGGER}", main, str(folder / "zoo.cfg")]
+        command = [
+            "java",
+            "-Xmx128m",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-cp",
+            f"{_JAR}:{_LOGGER}",
+            main,
+            str(folder / "zoo.cfg"),
+        ]
         with open(folder / "log", "ab") as log:
             self.process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
         eventually(self._serves)

@@ -23,6 +23,8 @@ export const EVENTS = [
   ['report.commented', 'A report gets a comment'],
   ['usage.threshold', 'The team has used a part of its plan'],
 ] as const;
+/** Those that the organisation has, which owns registries only. */
+export const REGISTRY_EVENTS = EVENTS.filter(([kind]) => kind.startsWith('registry.') || kind === 'artifact.alias');
 export type EventKind = (typeof EVENTS)[number][0];
 
 export const COMPARISONS = ['>', '>=', '<', '<=', '=', '!='].map((one) => [one, one] as const);
@@ -271,7 +273,8 @@ function numberOf(text: string): number | string {
   return text.trim() === '' || !Number.isFinite(number) ? text : number;
 }
 
-const listOf = (text: string): string[] => [
+/** What is between commas, each once. */
+export const listOf = (text: string): string[] => [
   ...new Set(
     text
       .split(',')

@@ -6,10 +6,12 @@ import type { Artifact, Entry } from '../../base/wire';
 
 export type ArtifactEntry = Entry;
 
+/** What the paths of a project in the API begin with. */
+export const beforeProject = (entity: string | null, project: string): string => (entity === null ? `projects/${encodeURIComponent(project)}` : projectPath({ entity, name: project }));
+
 /** The path of a project's artifacts in the API; `rest`: names below it. */
 export function artifactsPath(entity: string | null, project: string, ...rest: (string | number)[]): string {
-  const before = entity === null ? `projects/${encodeURIComponent(project)}` : projectPath({ entity, name: project });
-  return [`${before}/artifacts`, ...rest.map(encodeURIComponent)].join('/');
+  return [`${beforeProject(entity, project)}/artifacts`, ...rest.map(encodeURIComponent)].join('/');
 }
 
 /** Where a file of a version can be downloaded, or is shown. */

@@ -20,7 +20,7 @@ const version = (name: string, number: number, generation: number): LineageNode 
 });
 const hidden: LineageNode = { ...nothing, kind: 'run', generation: 1 };
 const place = { entity: 'vision', project: 'digits' };
-const dataset: LineageNode = { ...nothing, kind: 'dataset', generation: -1, dataset: { ...place, name: 'rows', digest: '3328', source_type: 'code', source: '{}' } };
+const dataset: LineageNode = { ...nothing, kind: 'dataset', generation: -1, dataset: { ...place, id: 4, name: 'rows', digest: '3328', source_type: 'code', source: '{}' } };
 const model: LineageNode = { ...nothing, kind: 'model', generation: 1, model: { ...place, name: 'net', model_id: 'm-1', type: null, created_ms: 1 } };
 
 /** A data set that `count` runs of a group used, each of which made a version. */

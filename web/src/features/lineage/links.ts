@@ -1,19 +1,34 @@
-// The addresses of runs, of versions and of their lineage.
+// The addresses of runs, versions, datasets and logged models, and of their lineage.
 
 import { projectHref, runHref } from '../../base/route.svelte';
-import type { LineageNode, RunNode, VersionNode } from '../../base/wire';
+import type { DatasetNode, ModelNode, RunNode, VersionNode } from '../../base/wire';
 
-/** The page of a run or version; null for one without a name. */
-export function pageHref({ run, version }: LineageNode): string | null {
-  if (run) return runHref({ id: run.run, entity: run.entity, project: run.project });
-  return version && artifactsHref(version, { name: version.name, version: `${version.name}:v${version.version}` });
+type Place<Node> = Node & { entity: string | null; project: string };
+/** What has a page: the one that is not null. */
+export interface Shown {
+  run?: Place<Pick<RunNode, 'run'>> | null;
+  version?: Place<Pick<VersionNode, 'name' | 'version'>> | null;
+  dataset?: Place<Pick<DatasetNode, 'id'>> | null;
+  model?: Place<Pick<ModelNode, 'model_id'>> | null;
 }
 
-/** The lineage of a run or version. */
-export const lineageHref = ({ run, version }: { run?: Pick<RunNode, 'run' | 'entity' | 'project'> | null; version?: Pick<VersionNode, 'name' | 'version' | 'entity' | 'project'> | null }): string | null => {
-  if (run) return artifactsHref(run, { lineage: 'run', run: run.run });
-  return version ? artifactsHref(version, { name: version.name, version: `${version.name}:v${version.version}`, lineage: 'version' }) : null;
-};
+/** The page of something; null for a node without a name. */
+export function pageHref(shown: Shown): string | null {
+  if (shown.run) return runHref({ id: shown.run.run, entity: shown.run.entity, project: shown.run.project });
+  return ofProject(shown, {});
+}
+
+/** The lineage of something. */
+export function lineageHref(shown: Shown): string | null {
+  if (shown.run) return artifactsHref(shown.run, { lineage: 'run', run: shown.run.run });
+  return ofProject(shown, { lineage: shown.version ? 'version' : '1' });
+}
+
+function ofProject({ version, dataset, model }: Shown, more: Record<string, string>): string | null {
+  if (version) return artifactsHref(version, { name: version.name, version: `${version.name}:v${version.version}`, ...more });
+  if (dataset) return artifactsHref(dataset, { dataset: String(dataset.id), ...more });
+  return model ? artifactsHref(model, { model: model.model_id, ...more }) : null;
+}
 
 function artifactsHref({ entity, project }: { entity: string | null; project: string }, parameters: Record<string, string>): string {
   return `${projectHref(project, entity, 'artifacts')}?${new URLSearchParams({ ...(entity === null && { artifacts: '1' }), ...parameters })}`;

@@ -3,6 +3,7 @@
 import { get, type Params } from '../../base/api';
 import { entityHref, hostHref, projectHref, reportHref, runHref } from '../../base/route.svelte';
 import type { FleetPage, MatchingCollections, Project, ReportsPage, RunPage, UsersPage } from '../../base/wire';
+import { pageHref } from '../lineage/links';
 import { matchingCommands, type Command, type CommandGroup } from './commands';
 
 const MAX_RUNS = 8;
@@ -68,11 +69,15 @@ const PEOPLE: Source = {
 const ARTIFACTS: Source = {
   title: 'Artifacts',
   find: async (text, signal) => {
-    const { collections } = await ask<MatchingCollections>('artifacts', { text, limit: MAX_OTHERS }, signal);
-    return collections.map(({ entity, project, name, type }) => {
-      const query = new URLSearchParams({ ...(entity === null && { artifacts: '1' }), name });
-      return { id: `artifact ${place(entity, project)}/${name}`, title: name, note: `${type} · ${place(entity, project)}`, href: `${projectHref(project, entity, 'artifacts')}?${query}` };
-    });
+    const { collections, datasets, models } = await ask<MatchingCollections>('artifacts', { text, limit: MAX_OTHERS }, signal);
+    return [
+      ...collections.map(({ entity, project, name, type }) => {
+        const query = new URLSearchParams({ ...(entity === null && { artifacts: '1' }), name });
+        return { id: `artifact ${place(entity, project)}/${name}`, title: name, note: `${type} · ${place(entity, project)}`, href: `${projectHref(project, entity, 'artifacts')}?${query}` };
+      }),
+      ...datasets.map((dataset) => ({ id: `dataset ${dataset.id}`, title: dataset.name, note: `dataset · ${place(dataset.entity, dataset.project)}`, href: pageHref({ dataset }) ?? '' })),
+      ...models.map((model) => ({ id: `model ${model.model_id}`, title: model.name, note: `logged model · ${place(model.entity, model.project)}`, href: pageHref({ model }) ?? '' })),
+    ].slice(0, MAX_OTHERS);
   },
 };
 

@@ -24,7 +24,7 @@ _GROUPS: Final = re.compile(r"[+-]?[1-9]\d{0,2}([.,]\d{3})", re.ASCII)
 """Thousands, or three decimals: 1.234."""
 
 _MOMENT: Final = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d|\d\d\.\d\d\.\d{4})"
+    r"(?P<date>\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d|\d\d\.\d\d\.\d{4})"
     r"(?:[T ](?P<time>\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)\s*(?P<zone>Z|UTC|[+-]\d\d(?::?\d\d)?)?)?",
     re.ASCII | re.IGNORECASE,
 )
@@ -93,7 +93,8 @@ def time_ms(cell: str) -> tuple[float, bool] | None:
     match = _MOMENT.fullmatch(text)
     if match is None:
         return None
-    day = match["date"] if "-" in match["date"] else "-".join(reversed(match["date"].split(".")))
+    date = match["date"].replace("/", "-")
+    day = date if "-" in date else "-".join(reversed(date.split(".")))
     clock, _, fraction = (match["time"] or "00:00").replace(",", ".").partition(".")
     zone = (match["zone"] or "Z").upper().replace("UTC", "Z").replace("Z", "+00:00")
     offset = zone if ":" in zone else f"{zone[:3]}:{zone[3:] or '00'}"

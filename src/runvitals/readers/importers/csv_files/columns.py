@@ -36,6 +36,7 @@ class _Content:
     """
 
     may_be_times: bool
+    first: str = ""
     filled: int = 0
     times: int = 0
     marks: dict[str, int] = field(default_factory=dict)
@@ -43,6 +44,7 @@ class _Content:
     numbers: dict[DecimalMark, int] = field(default_factory=lambda: {".": 0, ",": 0})
 
     def add(self, line: int, cell: str) -> None:
+        self.first = self.first or cell.strip()
         self.filled += 1
         mark = decimal_mark(cell)
         if mark is not None and mark not in self.marks:
@@ -62,6 +64,7 @@ class TableColumns:
         values: the names of all others that have a number or a text somewhere.
         mark: of the numbers of the file.
         first_ms: the earliest time, UTC; None without times.
+        unreadable_times: about a column that should have times; "" if there is none.
     """
 
     step: int | None
@@ -69,6 +72,7 @@ class TableColumns:
     values: dict[int, str]
     mark: DecimalMark
     first_ms: float | None
+    unreadable_times: str = ""
 
 
 def columns_of(table: Table) -> TableColumns:
@@ -98,7 +102,18 @@ def columns_of(table: Table) -> TableColumns:
         names = ", ".join(repr(name[:40]) for name in table.header[:10])
         raise ValueError(f"{table.path}: no numeric column besides step and time; the columns are {names}")
     first_ms = None if time is None else _earliest(table, time)
-    return TableColumns(step, time, values, mark, first_ms)
+    unreadable = _unreadable_times(table.header, contents) if time is None else ""
+    return TableColumns(step, time, values, mark, first_ms, unreadable)
+
+
+def _unreadable_times(header: Sequence[str], contents: Sequence[_Content]) -> str:
+    """Return what to say of the first column of texts whose name is that of times; "" without one."""
+    for name, content in zip(header, contents, strict=True):
+        if content.may_be_times and content.filled and not any(content.numbers.values()):
+            return (
+                f"the column {name!r} has other forms of times than ISO 8601, such as {content.first[:40]!r}"
+            )
+    return ""
 
 
 def _check_length(table: Table, line: int, cells: Sequence[str]) -> None:

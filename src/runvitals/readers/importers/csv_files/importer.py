@@ -13,7 +13,7 @@ from runvitals.readers.importers.csv_files.table import Table, open_table
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
 
-_SUFFIXES: Final = (".csv", ".tsv")
+_SUFFIXES: Final = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
 def import_csv(
@@ -42,7 +42,7 @@ def import_csv(
         )
     report = ImportReport(total=len(files))
     for file in files:
-        name = os.path.splitext(os.path.basename(file))[0]
+        name = _name_of(file)
         id_here = paths.check_run_id(run_id) if run_id else id_of(file)
         if os.path.exists(paths.run_dir(id_here, directory)):
             report.existing.append(id_here)
@@ -79,7 +79,11 @@ def csv_files(path: str) -> list[str]:
 
 def id_of(path: str) -> str:
     """Return the id of a file's run: the same whenever the file is imported from the same folder."""
-    return derived_run_id(os.path.splitext(os.path.basename(path))[0], os.path.realpath(path))
+    return derived_run_id(_name_of(path), os.path.realpath(path))
+
+
+def _name_of(path: str) -> str:
+    return os.path.splitext(os.path.basename(path).removesuffix(".gz"))[0]
 
 
 def _write_run(path: str, directory: str, about: RunDescription, report: ImportReport) -> None:
@@ -150,7 +154,8 @@ class _Rows:
         if self._columns.mark == ",":
             yield "numbers have a decimal comma"
         if self._columns.time is None:
-            yield "no column of times: all rows have the time at which the file was written"
+            why = self._columns.unreadable_times or "no column of times"
+            yield f"{why}: all rows have the time at which the file was written"
         if self._without_zone:
             yield f"{self._without_zone} times without a zone, taken for UTC"
         if self._unreadable:

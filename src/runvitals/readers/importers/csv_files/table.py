@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gzip
+import io
+import os
+import zlib
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import IO, Any, Final
+
+from runvitals.readers.importers.csv_files.cells import number
 
 _SEPARATORS: Final = (",", ";", "\t", "|")
 _TRIED_LINES: Final = 100
@@ -16,9 +23,16 @@ _BLOCK: Final = 1 << 20
 _MAX_COLUMNS: Final = 50_000
 _BYTE_ORDER_MARKS: Final = {
     codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, with which it begins
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_GZIP: Final = b"\x1f\x8b"
+_MAX_LINE: Final = 1 << 24
+"""Characters of a line."""
+_UNPACKED: Final = (1 << 30, 200)
+"""What a compressed file may become: so many bytes, or so many times its size if that is more."""
 _HINT: Final = "sep="
 """How the first line of a file for Excel begins, if it names the separator."""
 
@@ -30,7 +44,7 @@ class Table:
     Args:
         encoding: of its text; `cp1252`, which older programs write, if it is not UTF-8.
         separator: of its cells.
-        skipped: lines before the header.
+        skipped: lines before the header: empty ones, comments, and `sep=;`.
         header: the names of its columns, all different.
     """
 
@@ -46,14 +60,16 @@ class Table:
         Raises:
             ValueError: a line that is no CSV.
         """
-        with open(self.path, encoding=self.encoding, errors="replace", newline="") as file:
-            reader = csv.reader(file, delimiter=self.separator)
+        with _opened(self.path, self.encoding) as file:
+            lines = islice(_lines(file, self.path), self.skipped, None)
+            reader = csv.reader(lines, delimiter=self.separator)
             try:
-                for cells in islice(reader, self.skipped + 1, None):
+                for cells in islice(reader, 1, None):
                     if any(cells):
-                        yield reader.line_num, cells
+                        yield self.skipped + reader.line_num, cells
             except csv.Error as error:
-                raise ValueError(f"{self.path}, line {reader.line_num + 1}: {error}") from None
+                line = self.skipped + reader.line_num + 1
+                raise ValueError(f"{self.path}, line {line}: {error}") from None
 
 
 def open_table(path: str) -> Table:
@@ -61,34 +77,108 @@ def open_table(path: str) -> Table:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it has no header.
+        ValueError: it has no header, a line is too long, or it unpacks to far more than its size.
     """
     encoding = _encoding(path)
-    with open(path, encoding=encoding, errors="replace", newline="") as file:
-        lines = list(islice(file, _TRIED_LINES))
-    hint = lines[0].strip().strip('"') if lines else ""
-    has_hint = hint.lower().startswith(_HINT) and len(hint) == len(_HINT) + 1
-    lines = lines[has_hint:]
-    separator = hint[-1] if has_hint else max(_SEPARATORS, key=lambda each: _agreement(lines, each))
+    with _opened(path, encoding) as file:
+        lines = list(islice(_lines(file, path), _TRIED_LINES))
+    skipped, hint = _before_header(lines)
+    lines = lines[skipped:]
+    separator = hint or max(_SEPARATORS, key=lambda each: _agreement(lines, each))
     try:
         header = next(csv.reader(lines, delimiter=separator), [])
     except csv.Error as error:
-        raise ValueError(f"{path}, line 1: {error}") from None
+        raise ValueError(f"{path}, line {skipped + 1}: {error}") from None
     if not any(cell.strip() for cell in header):
         raise ValueError(f"{path}: the first line must have the names of the columns, and it is empty")
+    if all(number(cell, ".") is not None or number(cell, ",") is not None for cell in header):
+        raise ValueError(
+            f"{path}, line {skipped + 1}: the first line must have the names of the columns, and it has "
+            "numbers"
+        )
     if len(header) > _MAX_COLUMNS:
         raise ValueError(f"{path}: {len(header):,} columns; at most {_MAX_COLUMNS:,} are allowed")
-    return Table(path, encoding, separator, int(has_hint), _distinct(header))
+    return Table(path, encoding, separator, skipped, _distinct(header))
+
+
+@contextmanager
+def _opened(path: str, encoding: str) -> Iterator[IO[str]]:
+    with _content(path) as content, io.TextIOWrapper(content, encoding, "replace", newline="") as file:
+        yield file
+
+
+@contextmanager
+def _content(path: str) -> Iterator[IO[bytes]]:
+    """Open a file, unpacked if gzip has packed it.
+
+    Raises:
+        ValueError: the packed content is cut or damaged.
+    """
+    with open(path, "rb") as file:
+        packed = file.read(2) == _GZIP
+        file.seek(0)
+        if not packed:
+            yield file
+            return
+        try:
+            with gzip.open(file) as content:
+                yield io.BufferedReader(_Bounded(content, path))
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise ValueError(f"{path}: the packed content is damaged: {error}") from None
+
+
+class _Bounded(io.RawIOBase):
+    """A packed content that ends with an error if it becomes far more than the file's size."""
+
+    def __init__(self, content: gzip.GzipFile, path: str) -> None:
+        self._content, self._path = content, path
+        self._left = max(_UNPACKED[0], _UNPACKED[1] * os.stat(path).st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._content.read(len(buffer))
+        self._left -= len(block)
+        if self._left < 0:
+            raise ValueError(f"{self._path}: it unpacks to more than {_UNPACKED[1]} times its size")
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _lines(file: IO[str], path: str) -> Iterator[str]:
+    """Yield the lines of a file.
+
+    Raises:
+        ValueError: one is too long.
+    """
+    while line := file.readline(_MAX_LINE):
+        if len(line) == _MAX_LINE and line[-1] not in "\r\n":
+            raise ValueError(f"{path}: a line has more than {_MAX_LINE:,} characters")
+        yield line
+
+
+def _before_header(lines: list[str]) -> tuple[int, str]:
+    """Return how many lines are before the header, and the separator that one of them names, or ""."""
+    for skipped, line in enumerate(lines):
+        hint = line.strip().strip('"')
+        if hint.lower().startswith(_HINT) and len(hint) == len(_HINT) + 1:
+            return skipped + 1, hint[-1]
+        if hint and not hint.startswith("#"):
+            return skipped, ""
+    return 0, ""
 
 
 def _encoding(path: str) -> str:
     """Return the encoding of a file."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with open(path, "rb") as file:
+    with _content(path) as file:
         block = file.read(_BLOCK)
         for mark, encoding in _BYTE_ORDER_MARKS.items():
             if block.startswith(mark):
                 return encoding
+        if b"\0" in block[:2]:  # the first letter of a name is one of ASCII's nearly always
+            return "utf-16-be" if block[:1] == b"\0" else "utf-16-le"
         try:
             while block:
                 decoder.decode(block)

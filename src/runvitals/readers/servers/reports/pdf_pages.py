@@ -64,10 +64,14 @@ def pdf_of(exported: ExportedReport) -> bytes:
     """Return a report as PDF. Characters that its fonts do not have become `?`.
 
     Raises:
-        ImportError: reportlab is not installed.
+        ModuleNotFoundError: reportlab is not installed.
     """
-    from reportlab.lib.pagesizes import A4
-    from reportlab.platypus import SimpleDocTemplate
+    try:
+        from reportlab.lib.pagesizes import A4
+        from reportlab.platypus import SimpleDocTemplate
+    except ModuleNotFoundError as error:
+        text = "PDF needs reportlab: pip install 'runvitals[pdf]'; html and md need nothing"
+        raise ModuleNotFoundError(text, name=error.name) from None
 
     file = io.BytesIO()
     margins = dict.fromkeys(("leftMargin", "rightMargin", "topMargin", "bottomMargin"), _MARGIN)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn, overload
 
-from runvitals.errors import CommError
+from runvitals.errors import CommError, UnsupportedArgument
 from runvitals.model.artifacts import UnknownArtifact
 from runvitals.model.errors import UnknownRun
 from runvitals.model.mongo_filter import parse_filters
@@ -113,15 +113,58 @@ class Api:
             ArtifactNotFound: there is none (a `wandb.errors.CommError` and a LookupError).
             ValueError: it has another type.
         """
-        entity, project = self.default_entity, self._default_project
-        before = [[*([entity] if entity else []), project], [entity] if entity else [], []]
         try:
-            artifact = self._client.artifact("/".join([*before[min(name.count("/"), 2)], name]))
+            artifact = self._client.artifact(self._full_name(name))
         except UnknownArtifact as error:
             raise ArtifactNotFound(str(error)) from None
-        if type is not None and artifact.type != type:
-            raise ValueError(f"the artifact {name!r} has the type {artifact.type!r}, not {type!r}")
-        return artifact
+        return _checked_type(artifact, name, type)
+
+    def artifacts(
+        self,
+        type_name: str,
+        name: str,
+        order: str | None = None,
+        per_page: int = 50,
+        tags: Sequence[str] | None = None,
+        start: str | None = None,
+    ) -> Iterator[Artifact]:
+        """Yield the versions of an artifact, the newest first.
+
+        Args:
+            type_name: the type that it must have.
+            name: `name`, `project/name` or `entity/project/name`.
+            order, per_page, start: ignored; W&B's function has them.
+            tags: not supported.
+
+        Raises:
+            ArtifactNotFound: there is none (a `wandb.errors.CommError` and a LookupError).
+            ValueError: it has another type.
+            UnsupportedArgument: `tags`, which are not read.
+        """
+        if tags:
+            raise UnsupportedArgument("artifacts(): tags is not supported; instead: the project's page")
+        try:
+            for artifact in self._client.artifact_versions(self._full_name(name)):
+                yield _checked_type(artifact, name, type_name)
+        except UnknownArtifact as error:
+            raise ArtifactNotFound(str(error)) from None
+
+    def artifact_versions(self, type_name: str, name: str, per_page: int = 50) -> Iterator[Artifact]:
+        """Yield the versions of an artifact; an old name of `artifacts`."""
+        return self.artifacts(type_name, name)
+
+    def artifact_exists(self, name: str, type: str | None = None) -> bool:
+        """Return whether there is a version of an artifact with this name, and of this type."""
+        try:
+            self.artifact(name, type)
+        except (ArtifactNotFound, ValueError):
+            return False
+        return True
+
+    def _full_name(self, name: str) -> str:
+        entity, project = self.default_entity, self._default_project
+        before = [[*([entity] if entity else []), project], [entity] if entity else [], []]
+        return "/".join([*before[min(name.count("/"), 2)], name])
 
     def close(self) -> None:
         """Close the connection. The next call opens a new one."""
@@ -129,6 +172,12 @@ class Api:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise wandb_names.api_absence_error("Api", name)
+
+
+def _checked_type(artifact: Artifact, name: str, type: str | None) -> Artifact:
+    if type is not None and artifact.type != type:
+        raise ValueError(f"the artifact {name!r} has the type {artifact.type!r}, not {type!r}")
+    return artifact
 
 
 class ApiRuns:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from typing import Any, NoReturn
 
 from runvitals.model.logged_media import SavedFile
@@ -84,7 +85,7 @@ class ApiRun:
         pandas: bool = True,
         stream: str = "default",
     ) -> Any:
-        """Return rows of `log()`, or with `stream="events"` the system metrics.
+        """Return rows of `log()`, or with `stream="system"` the system metrics.
 
         At most `samples` of them, evenly chosen, as a data frame of pandas if `pandas`, else as a list of
         mappings.
@@ -94,10 +95,10 @@ class ApiRun:
             keys: only rows with all of these names and with `x_axis`, and only these values.
             x_axis: the value that rows are sorted by.
             pandas: whether to return a data frame.
-            stream: `default`, or `events` for system metrics.
+            stream: `default`, or `system` for system metrics, which was `events` in earlier versions.
         """
         columns = None if keys is None else list(dict.fromkeys((x_axis, *keys)))
-        rows = self._events() if stream == "events" else list(self.scan_history(columns))
+        rows = self._events() if stream in ("system", "events") else list(self.scan_history(columns))
         rows.sort(key=lambda row: (row.get(x_axis) is None, row.get(x_axis) or 0))
         if len(rows) > samples:
             rows = [rows[index * (len(rows) - 1) // max(1, samples - 1)] for index in range(samples)]
@@ -113,12 +114,13 @@ class ApiRun:
         page_size: int = 1000,
         min_step: int | None = None,
         max_step: int | None = None,
+        use_cache: bool = True,
     ) -> Iterator[dict[str, Any]]:
         """Yield all rows of `log()`. Those with the same step are one row, as W&B records them.
 
         Args:
             keys: only rows with all of these names, and only these values.
-            page_size: ignored.
+            page_size, use_cache: ignored.
             min_step, max_step: only rows from the first to before the second.
         """
         merged: dict[Any, dict[str, Any]] = {}
@@ -137,9 +139,26 @@ class ApiRun:
             elif all(key in whole for key in keys):
                 yield {key: whole[key] for key in keys}
 
-    def files(self) -> list[ApiFile]:
-        """Return the files that were saved with `save`."""
-        return [ApiFile(self._run, file) for file in self._run.files()]
+    def files(
+        self, names: Sequence[str] | None = None, pattern: str | None = None, per_page: int = 50
+    ) -> list[ApiFile]:
+        """Return the files that were saved with `save`.
+
+        Args:
+            names: only those with these names.
+            pattern: only those whose name matches it; `%` is any text, as in W&B's function.
+            per_page: ignored.
+        """
+        glob = None if pattern is None else pattern.replace("%", "*")
+        return [
+            ApiFile(self._run, file)
+            for file in self._run.files()
+            if (not names or file.name in names) and (glob is None or fnmatchcase(file.name, glob))
+        ]
+
+    def stop(self) -> None:
+        """Ask the run to stop."""
+        self._run.stop()
 
     def file(self, name: str) -> ApiFile:
         """Return the saved file with this name, or raise LookupError."""
@@ -180,13 +199,16 @@ class ApiFile:
         self.name = file.name
         self.size = file.bytes
 
-    def download(self, root: str = ".", replace: bool = False, exist_ok: bool = False) -> str:
+    def download(
+        self, root: str = ".", replace: bool = False, exist_ok: bool = False, api: Any = None
+    ) -> str:
         """Download it into a folder; returns its path.
 
         Args:
             root: the folder.
             replace: whether a file that exists may be replaced.
             exist_ok: whether a file that exists is kept, without an error.
+            api: ignored; W&B's function has it.
 
         Raises:
             FileExistsError: the file exists.

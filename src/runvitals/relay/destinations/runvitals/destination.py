@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from runvitals.base import stored_keys
-from runvitals.base.http_client import HttpClient, ServerResponse
+from runvitals.base.http_client import Body, HttpClient, ServerResponse
 from runvitals.base.json_codec import loads
 from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS
 from runvitals.relay.batch import MEDIA, Batch
@@ -286,7 +286,7 @@ class RunvitalsDestination(Destination):
         return response
 
     def _request_of_file(
-        self, http: HttpClient, method: str, path: str, body: bytes, headers: Mapping[str, str]
+        self, http: HttpClient, method: str, path: str, body: Body, headers: Mapping[str, str]
     ) -> ServerResponse:
         """Send a request like `_request`, but return 404, 503 and 507.
 
@@ -304,7 +304,7 @@ class RunvitalsDestination(Destination):
         self,
         method: str,
         path: str,
-        body: bytes,
+        body: Body,
         headers: Mapping[str, str],
         handled: Sequence[int] = _HANDLED,
         http: HttpClient | None = None,

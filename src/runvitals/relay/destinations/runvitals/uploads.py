@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from runvitals.base.http_client import ServerResponse
+from runvitals.base.http_client import Body, FilePart, ServerResponse
 from runvitals.base.json_codec import dumps, loads
 from runvitals.base.parallel_work import failures_of
 from runvitals.journal import paths
@@ -27,14 +27,17 @@ TURN_S = 2.0
 _ASKED_AT_ONCE = 500
 _OTHER_OFFSET = 409
 _NOT_SUPPORTED = 405
+_TOO_LARGE = 413
 _REJECTED = frozenset({400, 413, 415, 422})
 _NO_SPACE = frozenset({503, 507})
 """The disk of the server is full, or it cannot store the file for another reason that passes."""
 _ATTEMPTS = 3
 _FEWEST_TOGETHER = 2
+_LARGEST_PIECE = 32 * PIECE_BYTES
+"""Bytes of a file in one request, as far as the server and the network are fast enough."""
 _MAX_REMEMBERED = 100_000
 
-Request = Callable[[str, str, bytes, Mapping[str, str]], ServerResponse]
+Request = Callable[[str, str, Body, Mapping[str, str]], ServerResponse]
 """Sends a request (method, path, body, headers); raises `Retry` or `Unauthorized` for errors that the
 run did not cause."""
 
@@ -82,6 +85,7 @@ class FileUploads:
         self._begun: dict[str, int] = {}
         self._progressed = False
         self._takes_small = True
+        self._piece_bytes, self._largest_piece = PIECE_BYTES, _LARGEST_PIECE
 
     def upload(self, notes: Iterable[Note], entity: str | None) -> dict[int, MissingFile]:
         """Upload the files of media records. Returns files that will never arrive, by the record's number.
@@ -125,7 +129,7 @@ class FileUploads:
         for error in sorted(failures, key=lambda error: isinstance(error, Unfinished)):
             raise error
 
-    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> ServerResponse:
+    def _request(self, method: str, path: str, body: Body, headers: Mapping[str, str]) -> ServerResponse:
         request = self._idle.pop()  # there is one for each thread
         try:
             return request(method, path, body, headers)
@@ -218,15 +222,8 @@ class FileUploads:
             while sha256 not in self._arrived and sha256 not in self._missing:
                 if self._progressed and self._clock() > until_s:
                     raise Unfinished
-                os.lseek(fd, offset, os.SEEK_SET)
-                piece = os.read(fd, PIECE_BYTES)
-                self._progressed = True
-                response = self._request(
-                    "PUT",
-                    f"{self._path}/{sha256}{_query(entity, offset=offset, size=size)}",
-                    piece,
-                    {"Content-Type": "application/octet-stream"},
-                )
+                address = f"{self._path}/{sha256}{_query(entity, offset=offset, size=size)}"
+                response = self._send_piece(address, fd, offset, size)
                 if response.status == _OTHER_OFFSET and attempts < _ATTEMPTS:
                     attempts += 1
                     offset = int(_json(response).get("offset") or 0)
@@ -248,6 +245,25 @@ class FileUploads:
             if sha256 in self._arrived or sha256 in self._missing:
                 self._begun.pop(sha256, None)
             os.close(fd)
+
+    def _send_piece(self, address: str, fd: int, offset: int, size: int) -> ServerResponse:
+        """Send a piece of a file to an address; a shorter one if it is too long."""
+        self._progressed = True
+        while True:
+            length, start_s = min(self._piece_bytes, size - offset), self._clock()
+            headers = {"Content-Type": "application/octet-stream"}
+            response = self._request("PUT", address, FilePart(fd, offset, length), headers)
+            if response.status != _TOO_LARGE or length <= PIECE_BYTES:
+                self._choose_piece(length, self._clock() - start_s)
+                return response
+            self._piece_bytes = self._largest_piece = PIECE_BYTES  # an earlier server, or a proxy
+
+    def _choose_piece(self, sent_bytes: int, took_s: float) -> None:
+        """Choose the size of the next pieces: a request shall take some of a turn, and not much of it."""
+        if took_s > TURN_S / 4:
+            self._piece_bytes = max(PIECE_BYTES, sent_bytes // 2)
+        elif took_s < TURN_S / 8 and sent_bytes == self._piece_bytes:
+            self._piece_bytes = min(2 * sent_bytes, self._largest_piece)
 
 
 def _query(entity: str | None, **numbers: int) -> str:

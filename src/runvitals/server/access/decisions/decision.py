@@ -41,6 +41,7 @@ from runvitals.server.access.decisions.matrix import (
 )
 from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
 from runvitals.server.access.decisions.registry_actions import (
+    may_integrate,
     of_registry,
     organisation_membership,
     registry_of,
@@ -255,7 +256,7 @@ def _entity_allows(
         return False
     entity = cast(Entity, _entity_of(resource))
     if entity.organisation and not isinstance(resource, Registry):
-        return False
+        return may_integrate(principal, action)
     if entity.owner_id is not None and not own_space_has(action, resource, policies):
         return False
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):

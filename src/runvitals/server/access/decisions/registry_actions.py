@@ -20,6 +20,16 @@ _IN_REGISTRY: Final = {
     Action.ARTIFACT_ALIAS: Action.REGISTRY_ALIAS,
 }
 """What actions on a project mean, where it is a registry. Others do not exist there."""
+_INTEGRATIONS: Final = frozenset(
+    (
+        Action.AUTOMATION_READ,
+        Action.AUTOMATION_MANAGE,
+        Action.WEBHOOK_MANAGE,
+        Action.SLACK_MANAGE,
+        Action.SECRET_MANAGE,
+    )
+)
+"""What the organisation has besides registries: automations about them, and receivers of their messages."""
 
 
 def registry_of(project: Project) -> Registry:
@@ -35,6 +45,16 @@ def of_registry(action: Action, resource: Resource) -> tuple[Action, Resource] |
         return action, resource
     meant = _IN_REGISTRY.get(action)
     return None if meant is None else (meant, registry_of(project))
+
+
+def may_integrate(principal: Principal, action: Action) -> bool:
+    """Return whether somebody may do an action on the organisation, which owns registries and automations."""
+    return (
+        action in _INTEGRATIONS
+        and isinstance(principal, User)
+        and principal.org_admin
+        and principal.access is Access.FULL
+    )
 
 
 def organisation_membership(principal: Principal, registry: Registry) -> Membership | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
-from fastapi import Request
+from starlette.requests import Request
 
 from runvitals.server.access.principals import GuestLink, Operator, Principal, ServiceAccount, User
 from runvitals.server.access.requester import requester_of

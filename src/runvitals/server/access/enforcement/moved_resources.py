@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from fastapi import Request
+from starlette.requests import Request
 
 from runvitals.server.access.enforcement.named_resources import Address, NamedResources
 from runvitals.server.access.principals import Principal

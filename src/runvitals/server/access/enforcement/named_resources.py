@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.model.registry_names import project_of_registry
@@ -85,7 +85,7 @@ class NamedResources:
             return Named(new, f"team {_quote(path['team'])}")
         for name, what in (("team", "team"), ("entity", "team or user")):
             if name in path:
-                return Named(self._directory.entity_named(path[name]), f"{what} {_quote(path[name])}")
+                return Named(self._directory.owner_named(path[name]), f"{what} {_quote(path[name])}")
         raise LookupError(f"the path names no resource for {action.value}")
 
     def moved_project(self, principal: Principal, entity: str, name: str, now_ms: int) -> Address | None:
@@ -224,7 +224,7 @@ class NamedResources:
             names = self._metadata_store.accounts.entity_names(
                 {candidate.entity.id for candidate in readable}
             )
-            text = f"there are several of {what}; name candidate as entity/project"
+            text = f"there are several of {what}; name one as entity/project"
             raise DetailedError(409, text, {"entities": sorted(names.values())})
         project = next(iter(readable or projects), None)
         if project is not None and action is Action.PROJECT_DELETE and project.owner_id is not None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastapi import HTTPException, Request
 from starlette.datastructures import State
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, or_, select
@@ -17,7 +18,7 @@ from runvitals.server.database.tables.accounts import (
     team,
     user_account,
 )
-from runvitals.server.database.tables.registry import registry_admin
+from runvitals.server.database.tables.registry import registry_admin, registry_team
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class RoleGrant:
 class UserGrants:
     """A user's rights.
 
-    `teams`: by entity id; `projects`: by project id; `registries`: those they administer, by project id;
-    `entity_id`: the user's own space; `default_entity_id`: the team for runs that name none.
+    `teams`: by entity id; `projects`: by project id, those of registries also by their teams; `registries`:
+    those they administer, by project id; `entity_id`: the user's own space; `default_entity_id`: the team for
+    runs that name none.
     """
 
     id: int
@@ -51,7 +53,7 @@ class UserGrants:
 
 @dataclass(frozen=True, slots=True)
 class ServiceGrants:
-    """A service account's rights."""
+    """A service account's rights. `projects`: also the registries in which its team links."""
 
     id: int
     name: str
@@ -99,18 +101,39 @@ def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | N
         ).where(project_member.c.user_id == user_id)
         roles: dict[int, frozenset[str]] = {}
         registries = select(registry_admin.c.project_id).where(registry_admin.c.user_id == user_id)
+        administered = set(connection.execute(registries).scalars())
+        of_teams = {
+            team: _grant(connection, role, custom, roles) for team, role, custom in connection.execute(teams)
+        }
+        of_projects = {
+            project: _grant(connection, role, custom, roles)
+            for project, role, custom in connection.execute(projects)
+        }
+        for project, role in _registry_roles(connection, of_teams):
+            if role == "admin":
+                administered.add(project)
+            elif role == "member" or project not in of_projects:  # the higher one of several counts
+                of_projects[project] = RoleGrant(role, frozenset())
         return UserGrants(
             **row._asdict(),
-            registries=frozenset(connection.execute(registries).scalars()),
-            teams={
-                team: _grant(connection, role, custom, roles)
-                for team, role, custom in connection.execute(teams)
-            },
-            projects={
-                project: _grant(connection, role, custom, roles)
-                for project, role, custom in connection.execute(projects)
-            },
+            registries=frozenset(administered),
+            teams=of_teams,
+            projects=of_projects,
         )
+
+
+def _registry_roles(connection: Connection, teams: Mapping[int, RoleGrant]) -> Iterator[tuple[int, str]]:
+    """Yield the roles in registries that a user has by their teams. Who may only look there reads only."""
+    columns = registry_team.c
+    living = (
+        select(columns.project_id, columns.team_id, columns.role)
+        .join(entity, entity.c.id == columns.team_id)
+        .where(columns.team_id.in_(teams), entity.c.deleted_ms.is_(None))
+    )
+    for project, team_id, role in connection.execute(living) if teams else ():
+        grant = teams[team_id]
+        writes = grant.role != "viewer" or "registry:link" in grant.actions
+        yield project, role if writes else "viewer"
 
 
 def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
@@ -137,7 +160,11 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
         row = connection.execute(mine).first()
         if row is None:
             return None
-        return ServiceGrants(**row._asdict(), projects=frozenset(connection.execute(projects).scalars()))
+        of_team = select(registry_team.c.project_id).where(
+            registry_team.c.team_id == row.team_id, registry_team.c.role != "viewer"
+        )
+        numbers = connection.execute(projects.union(of_team)).scalars()
+        return ServiceGrants(**row._asdict(), projects=frozenset(numbers))
 
 
 def entity_id_of(database: Database, name: str) -> int | None:

@@ -13,7 +13,6 @@ from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.control import unauthenticated
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Operator, ServiceAccount
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.account_schema import AccountSchema, account_of
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.session_cookies import end_session
@@ -21,7 +20,7 @@ from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 
 router = Router()
 

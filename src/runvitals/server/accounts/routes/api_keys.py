@@ -12,7 +12,6 @@ from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.actions import AUTHENTICATED
 from runvitals.server.access.control import AccessControl, unauthenticated
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.key_rules import (
@@ -33,7 +32,7 @@ from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.store.errors import NotFound
 
 router = Router()

@@ -12,7 +12,6 @@ from runvitals.model.account_names import display_name
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.api_keys import NewKey, create_key_of
@@ -22,7 +21,7 @@ from runvitals.server.accounts.storage.device_logins import DeviceLogin
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import answering, checking, too_many
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.store.errors import NoLongerValid
 
 PATH: Final = "/-/device"

@@ -8,9 +8,11 @@ from typing import Annotated
 from fastapi import Depends, HTTPException
 
 from runvitals.server.access.control import unauthenticated
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.storage.sessions import SessionRow
 from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.http.immediate import immediate
+from runvitals.server.service_parameters import TheRequester
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Owner:
         return self.requester.session
 
 
+@immediate
 def owner_of(requester: TheRequester) -> Owner:
     """The user who makes the request, by session or by key."""
     if requester.user_id is None:
@@ -41,6 +44,7 @@ def owner_of(requester: TheRequester) -> Owner:
     return Owner(requester.user_id, requester.name, requester)
 
 
+@immediate
 def signed_in_owner(requester: TheRequester) -> Owner:
     """The user who makes the request, by session."""
     owner = owner_of(requester)

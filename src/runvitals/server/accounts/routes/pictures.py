@@ -10,12 +10,11 @@ from fastapi import HTTPException, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.user_content.pictures import (
     MEDIA_TYPES,
     PictureTooLarge,

@@ -11,7 +11,7 @@ from pydantic import Field
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.routes.account_schema import SignedInSchema, account_of
 from runvitals.server.accounts.routes.new_user import check_new_user
@@ -22,7 +22,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 
 router = Router()
 

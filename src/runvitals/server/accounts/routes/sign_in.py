@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import BackgroundTasks, HTTPException, Request
+from fastapi import BackgroundTasks, Request
 from fastapi.responses import Response
 from pydantic import Field
+from starlette.exceptions import HTTPException
 
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.identification import login_page
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts import sign_in
 from runvitals.server.accounts.passkeys import RelyingParty
@@ -31,7 +32,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, too_many
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester, TheServices
 
 MAX_PASSWORD: Final = 1024
 PASSKEY: Final = "The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser."

@@ -10,7 +10,7 @@ from pydantic import Field
 from runvitals.server.access.actions import FILTERED, Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Account
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.profile import ShownLink, shown_fields
@@ -24,7 +24,7 @@ from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
 from runvitals.server.reports.routes.pins import pinned_reports
 from runvitals.server.reports.routes.report_models import ListedReport
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.user_content.markdown import html_of, mentions_of
 
 MIN_CHARACTERS = 2

@@ -9,6 +9,7 @@ from typing import Final
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.directory import Directory
+from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.alerts.delivery.run_actions import may_read
 from runvitals.server.alerts.reactions import reaction_to
 from runvitals.server.alerts.run_failure import failure_of_run
@@ -62,7 +63,9 @@ class AutomationThread:
             if problem is not None:
                 left[row.id] = problem
                 return None
-            return reaction_to(row, self._with_reason(event)) if self._may_know(row, event) else None
+            if not self._may_know(row, event):
+                return None
+            return reaction_to(row, self._with_reason(self._without_foreign_run(row, event)))
 
         while not self.thread.closing.is_set() and (count := self._automations.react(react, now_ms)):
             reacted += count
@@ -90,10 +93,26 @@ class AutomationThread:
     def _problem(self, row: AutomationRow) -> str | None:
         """Return why an automation can do nothing: it acts with the rights of its creator."""
         creator = None if row.creator_id is None else self._directory.user(row.creator_id)
-        team = self._directory.entity(row.team_id)
-        if creator is None or not self._directory.may(creator, Action.AUTOMATION_READ, team):
-            return f"It was created by {row.created_by or 'a deleted user'}, who is not in the team any more."
-        return None
+        owner = self._directory.entity(row.team_id)
+        if row.registry_id is not None:
+            registry = registry_of(self._directory.project(row.registry_id))
+            allowed = creator and self._directory.may(creator, Action.REGISTRY_MANAGE_ADMINS, registry)
+            lost = "does not administer the registry any more"
+        else:
+            allowed = creator and self._directory.may(creator, Action.AUTOMATION_READ, owner)
+            lost = "does not administer it any more" if owner.organisation else "is not in the team any more"
+        return None if allowed else f"It was created by {row.created_by or 'a deleted user'}, who {lost}."
+
+    def _without_foreign_run(self, row: AutomationRow, event: RaisedEvent) -> RaisedEvent:
+        """Return the event; without its run if the creator may not read it: a registry has other readers."""
+        project_id = event.run_project_id
+        if (
+            row.creator_id is None
+            or project_id is None
+            or may_read(self._directory, row.creator_id, project_id)
+        ):
+            return event
+        return replace(event, run_number=None, run="", name="", author="", tags=())
 
     def _may_know(self, row: AutomationRow, event: RaisedEvent) -> bool:
         """Return whether the creator of an automation may read the project of an event."""

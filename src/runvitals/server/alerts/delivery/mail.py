@@ -36,12 +36,15 @@ class MailChannel:
         return self._mail(due, number_of(due))
 
     def deliver_to_member(self, due: StoredNotification) -> ChannelResponse:
-        """Mail a member of the team, `member:ada`, while it is one. Raises `DeliveryFailed`."""
-        name = due.target.partition(":")[2]
-        members = self._accounts.members.of_teams([due.team_id or 0]).get(due.team_id or 0, ())
-        user_id = next((member.user_id for member in members if member.name == name), None)
+        """Mail a member of the team or organisation, `member:ada`. Raises `DeliveryFailed`."""
+        name, owner_id = due.target.partition(":")[2], due.team_id
+        if owner_id is not None and self._directory.entity(owner_id).organisation:
+            user_id = self._accounts.users.active_among([name]).get(name)
+        else:
+            members = self._accounts.members.of_teams([owner_id or 0]).get(owner_id or 0, ())
+            user_id = next((member.user_id for member in members if member.name == name), None)
         if user_id is None:
-            raise DeliveryFailed(f"{name} is no member of the team", "failed")
+            raise DeliveryFailed(f"{name} is no member of the team any more", "failed")
         project_id = due.payload.get("project_id")
         if project_id is not None and not may_read(self._directory, user_id, project_id):
             raise DeliveryFailed(f"{name} may not read the project", "failed")

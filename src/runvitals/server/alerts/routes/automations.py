@@ -1,4 +1,8 @@
-"""`/teams/{team}/automations`: what happens by itself when something happens to the team's runs."""
+"""`/teams/{team}/automations`: what happens by itself when something happens to the team's runs.
+
+`/teams/organisation/automations` are those about all registries of the organisation, and
+`/teams/organisation/registries/{registry}/automations` those about one, which its administrators manage.
+"""
 
 from __future__ import annotations
 
@@ -6,41 +10,35 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
-from fastapi import Path
+from fastapi import Depends, HTTPException, Path, Request
 from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.resources import Registry
 from runvitals.server.alerts.automations import (
     Automation,
-    CallWebhook,
-    InvalidAutomation,
-    MailMembers,
     StopRun,
     TagRun,
-    TellApprise,
-    TellSlack,
-    as_json,
     automation_of,
 )
-from runvitals.server.alerts.payload_template import check_payload
 from runvitals.server.alerts.reactions import facts_of, notifications_of, times_of
+from runvitals.server.alerts.routes.automation_checks import checked_definition
 from runvitals.server.alerts.routes.notifications import NotificationsPage, history_of
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
 from runvitals.server.events.outbox import add
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
-from runvitals.server.http.errors import DetailedError, InvalidFields, checking
+from runvitals.server.http.errors import DetailedError, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
-from runvitals.server.teams.routes.parameters import TheTeam, entity_of
-from runvitals.server.teams.storage.teams import TeamRow
-from runvitals.store.errors import NameTaken, NotFound
+from runvitals.server.registry.routes.parameters import REGISTRY, requires
+from runvitals.server.service_parameters import TheAccess, TheRequester
+from runvitals.server.teams.routes.parameters import AutomationOwner, TheAutomationOwner
+from runvitals.store.errors import NameTaken
 
 AutomationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _EXAMPLE: Final = {
@@ -60,10 +58,81 @@ _EXAMPLE: Final = {
     "category": "storage",
 }
 
+_OF_REGISTRY: Final = {
+    "automation:read": Action.REGISTRY_LINK,
+    "automation:manage": Action.REGISTRY_MANAGE_ADMINS,
+}
+"""What is needed for those about a registry."""
+_REGISTRY_PARAMETER: Final = {
+    "parameters": [
+        {"name": "registry", "in": "path", "required": True, "schema": {"type": "string", "maxLength": 128}}
+    ]
+}
 _PARTS: Final = ("event", "filter", "actions", "cooldown_h", "description")
 
 
 router = Router()
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
+
+def _route(method: str, path: str, permission: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    """Decorates the function of a route about automations of a team, and about those of a registry."""
+
+    def add(endpoint: Endpoint) -> Endpoint:
+        for beginning, needed in (
+            ("/teams/{team}", [needs(permission)]),
+            (REGISTRY, requires(_OF_REGISTRY[permission].value)),
+        ):
+            router.add_api_route(
+                f"{beginning}/automations{path}",
+                endpoint,
+                methods=(method,),
+                dependencies=needed,
+                openapi_extra=_REGISTRY_PARAMETER if beginning == REGISTRY else None,
+                **options,
+            )
+        return endpoint
+
+    return add
+
+
+class AutomationPlace(NamedTuple):
+    """Whose automations a request is about: all of an owner, or those about one registry.
+
+    Attributes:
+        manages: the requester may change them.
+    """
+
+    owner: AutomationOwner
+    registry_id: int | None
+    manages: bool
+
+    def find(self, access: AccessControl, automation: int) -> AutomationRow:
+        """Return one of these automations, or raise NotFound."""
+        return access.metadata_store.alerts.automations.get(self.owner.id, automation, self.registry_id)
+
+
+def the_place(
+    request: Request, owner: TheAutomationOwner, access: TheAccess, requester: TheRequester
+) -> AutomationPlace:
+    """Return whose automations the path is about.
+
+    Raises:
+        HTTPException: 422: those about a registry of a team are the team's.
+    """
+    registry: Registry | None = getattr(request.state, "registry", None)
+    if registry is None:
+        entity = access.directory.entity(owner.id)
+        return AutomationPlace(owner, None, access.may(requester, Action.AUTOMATION_MANAGE, entity))
+    if not registry.team.organisation:
+        raise HTTPException(
+            422, f"automations about a registry of a team are the team's: /teams/{owner.name}/automations"
+        )
+    manages = access.may(requester, Action.REGISTRY_MANAGE_ADMINS, registry)
+    return AutomationPlace(owner, registry.id, manages)
+
+
+ThePlace = Annotated[AutomationPlace, Depends(the_place)]
 
 
 class AutomationFilterSchema(ResponseBody):
@@ -80,6 +149,7 @@ class AutomationSchema(ResponseBody):
 
     id: int
     name: str
+    registry: str | None = Field(description="The only registry of the organisation that it is about.")
     enabled: bool
     event: dict[str, Any] = {}
     actions: list[dict[str, Any]] = []
@@ -112,6 +182,21 @@ class AutomationPreview(ResponseBody):
     times_ms: list[int] = Field(description="The newest 100 times.")
 
 
+class NamedReceiver(ResponseBody):
+    """A channel or webhook."""
+
+    id: int
+    name: str
+
+
+class Receivers(ResponseBody):
+    """The channels and webhooks of the organisation."""
+
+    slack: list[NamedReceiver]
+    webhook: list[NamedReceiver]
+    apprise: list[NamedReceiver]
+
+
 class NewAutomation(RequestBody):
     """An automation to create."""
 
@@ -142,59 +227,65 @@ class Preview(RequestBody):
     days: int = Field(30, ge=1, le=90)
 
 
-@router.get(
-    "/teams/{team}/automations",
+@_route(
+    "GET",
+    "",
+    "automation:read",
     response_model=AutomationsPage,
     response_model_exclude_unset=True,
-    dependencies=[needs("automation:read")],
 )
-def automations(team: TheTeam, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+def automations(place: ThePlace, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's automations, in the order in which they were created."""
-    rows = access.metadata_store.alerts.automations.of_team(team.id)
-    manages = access.may(requester, Action.AUTOMATION_MANAGE, entity_of(access, team))
-    return page_of("automations", rows, lambda row: row.id, page, partial(_show, with_payloads=manages))
+    rows = access.metadata_store.alerts.automations.of_team(place.owner.id, place.registry_id)
+    show = partial(_show, with_payloads=place.manages)
+    return page_of("automations", rows, lambda row: row.id, page, show)
 
 
-@router.post(
-    "/teams/{team}/automations",
+@_route(
+    "POST",
+    "",
+    "automation:manage",
     response_model=AutomationSchema,
     response_model_exclude_unset=True,
     status_code=201,
-    dependencies=[needs("automation:manage")],
 )
 def create_automation(
-    body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester
+    body: NewAutomation, place: ThePlace, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Create an automation. It acts with the rights that its creator has when something happens."""
-    definition = checked_definition(body.model_dump(exclude={"name", "enabled"}), access, team.id)
+    given = body.model_dump(exclude={"name", "enabled"})
+    definition = checked_definition(given, access, place.owner.id, place.registry_id)
     table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
-    return _store(lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
+    return _store(
+        lambda: table.create(
+            place.owner.id, body.name, body.enabled, definition, by, now_ms, place.registry_id
+        )
+    )
 
 
-@router.get(
-    "/teams/{team}/automations/{automation}",
+@_route(
+    "GET",
+    "/{automation}",
+    "automation:read",
     response_model=AutomationSchema,
     response_model_exclude_unset=True,
-    dependencies=[needs("automation:read")],
 )
-def one_automation(
-    automation: AutomationId, team: TheTeam, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+def one_automation(automation: AutomationId, place: ThePlace, access: TheAccess) -> dict[str, Any]:
     """An automation."""
-    row = access.metadata_store.alerts.automations.get(team.id, automation)
-    return _show(row, access.may(requester, Action.AUTOMATION_MANAGE, entity_of(access, team)))
+    return _show(place.find(access, automation), place.manages)
 
 
-@router.patch(
-    "/teams/{team}/automations/{automation}",
+@_route(
+    "PATCH",
+    "/{automation}",
+    "automation:manage",
     response_model=AutomationSchema,
     response_model_exclude_unset=True,
-    dependencies=[needs("automation:manage")],
 )
 def change_automation(
     automation: AutomationId,
     body: AutomationChanges,
-    team: TheTeam,
+    place: ThePlace,
     access: TheAccess,
     requester: TheRequester,
 ) -> dict[str, Any]:
@@ -202,48 +293,54 @@ def change_automation(
     table = access.metadata_store.alerts.automations
     changes = body.model_dump(exclude_unset=True)
     parts: dict[str, Any] = {name: changes.pop(name) for name in _PARTS if name in changes}
+    present = place.find(access, automation)
     if parts:
-        present = table.get(team.id, automation).definition
-        changes["definition"] = checked_definition({**present, **parts}, access, team.id)
+        new = {**present.definition, **parts}
+        changes["definition"] = checked_definition(new, access, place.owner.id, present.registry_id)
     by, now_ms = requester.actor, access.clock()
-    return _store(lambda: table.update(team.id, automation, changes, by, now_ms))
+    return _store(lambda: table.update(place.owner.id, automation, changes, by, now_ms))
 
 
-@router.delete(
-    "/teams/{team}/automations/{automation}", status_code=204, dependencies=[needs("automation:manage")]
+@_route(
+    "DELETE",
+    "/{automation}",
+    "automation:manage",
+    status_code=204,
 )
 def delete_automation(
-    automation: AutomationId, team: TheTeam, access: TheAccess, requester: TheRequester
+    automation: AutomationId, place: ThePlace, access: TheAccess, requester: TheRequester
 ) -> None:
     """Delete an automation. What it has sent stays in the history."""
+    place.find(access, automation)
     table = access.metadata_store.alerts.automations
-    table.delete(team.id, automation, requester.actor, access.clock())
+    table.delete(place.owner.id, automation, requester.actor, access.clock())
 
 
-@router.get(
-    "/teams/{team}/automations/{automation}/history",
+@_route(
+    "GET",
+    "/{automation}/history",
+    "automation:manage",
     response_model=NotificationsPage,
-    dependencies=[needs("automation:manage")],
 )
-def history(automation: AutomationId, team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def history(automation: AutomationId, place: ThePlace, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """List the notifications of an automation in the last month, the newest first, with their states."""
-    store = access.metadata_store.alerts
-    store.automations.get(team.id, automation)
-    return history_of(store.outbox, team.id, page, automation)
+    place.find(access, automation)
+    return history_of(access.metadata_store.alerts.outbox, place.owner.id, page, automation)
 
 
-@router.post(
-    "/teams/{team}/automations/{automation}/test",
+@_route(
+    "POST",
+    "/{automation}/test",
+    "automation:manage",
     response_model=AutomationTest,
     status_code=202,
-    dependencies=[needs("automation:manage")],
 )
-def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) -> AutomationTest:
+def test_automation(automation: AutomationId, place: ThePlace, access: TheAccess) -> AutomationTest:
     """Tell the receivers of an automation about an invented run. No run is stopped or tagged."""
-    row = access.metadata_store.alerts.automations.get(team.id, automation)
+    row = place.find(access, automation)
     parsed = automation_of(row.definition)
     actions = tuple(action for action in parsed.actions if not isinstance(action, (StopRun, TagRun)))
-    event = _example_event(parsed, team, access.clock())
+    event = _example_event(parsed, place.owner, access.clock())
     automation_to_test = Automation(parsed.event, actions, parsed.filter) if actions else None
     sent = (
         []
@@ -256,32 +353,43 @@ def test_automation(automation: AutomationId, team: TheTeam, access: TheAccess) 
     return AutomationTest(sent=len(sent))
 
 
-@router.post(
-    "/teams/{team}/automations/{automation}/preview",
+@_route(
+    "POST",
+    "/{automation}/preview",
+    "automation:manage",
     response_model=AutomationPreview,
-    dependencies=[needs("automation:manage")],
 )
 def preview(
     automation: AutomationId,
     body: Preview,
-    team: TheTeam,
+    place: ThePlace,
     access: TheAccess,
     requester: TheRequester,
 ) -> AutomationPreview:
     """How often an automation would have acted in the last days."""
     store, now_ms = access.metadata_store.alerts, access.clock()
-    row = store.automations.get(team.id, automation)
+    row = place.find(access, automation)
     kind = automation_of(row.definition).kind
-    past = store.past_events.of_team(team.id, kind, now_ms - body.days * DAY_MS, now_ms)
+    past = store.past_events.of_team(place.owner.id, kind, now_ms - body.days * DAY_MS, now_ms)
     if past is None:
         return AutomationPreview(days=body.days, times=None, times_ms=[])
     readable = {
         number
-        for number, project in access.directory.projects_of(team.id).items()
-        if access.may(requester, Action.PROJECT_READ, project)
+        for number, project in access.directory.projects_of(place.owner.id).items()
+        if row.registry_id in (None, number) and access.may(requester, Action.PROJECT_READ, project)
     }
     times = times_of(row, [event for event in past if event.project_id in readable])
     return AutomationPreview(days=body.days, times=len(times), times_ms=times[-100:])
+
+
+@router.get(
+    f"{REGISTRY}/receivers", response_model=Receivers, dependencies=requires("registry:manage_admins")
+)
+def receivers(place: ThePlace, access: TheAccess) -> dict[str, Any]:
+    """Where automations about a registry of the organisation can send to, as its administrators added it."""
+    table = access.metadata_store.alerts.destinations
+    kinds: tuple[Literal["slack", "webhook", "apprise"], ...] = ("slack", "webhook", "apprise")
+    return {kind: table.of_team(kind, place.owner.id) for kind in kinds}
 
 
 def _show(row: AutomationRow, with_payloads: bool) -> dict[str, Any]:
@@ -292,44 +400,11 @@ def _show(row: AutomationRow, with_payloads: bool) -> dict[str, Any]:
         definition["actions"] = [
             {**action, "payload": None} if "payload" in action else action for action in actions
         ]
-    names = ("id", "name", "enabled", "created_by", "created_ms", "changed_ms", "problem")
+    names = ("id", "name", "registry", "enabled", "created_by", "created_ms", "changed_ms", "problem")
     return {**definition, **{name: getattr(row, name) for name in names}}
 
 
-def checked_definition(definition: dict[str, Any], access: AccessControl, team_id: int) -> dict[str, Any]:
-    """Check a definition, and return it with everything that was left out.
-
-    Raises:
-        InvalidFields: it is invalid, or names what the team does not have.
-    """
-    try:
-        automation = automation_of(definition)
-    except InvalidAutomation as error:
-        raise InvalidFields({error.field: str(error)}) from None
-    accounts, destinations = access.accounts, access.metadata_store.alerts.destinations
-    for number, action in enumerate(automation.actions):
-        field = f"actions[{number}]"
-        try:
-            if isinstance(action, TellSlack):
-                destinations.get("slack", team_id, action.destination)
-            elif isinstance(action, TellApprise):
-                destinations.get("apprise", team_id, action.destination)
-            elif isinstance(action, CallWebhook):
-                webhook = destinations.get("webhook", team_id, action.webhook)
-                if action.payload is not None:
-                    with checking(f"{field}.payload"):
-                        signing_secret = webhook.settings["signing_secret"]
-                        check_payload(action.payload, list(filter(None, [signing_secret])))
-            elif isinstance(action, MailMembers):
-                members = {member.name for member in accounts.members.of_teams([team_id]).get(team_id, ())}
-                if unknown := sorted(set(action.members) - members):
-                    raise InvalidFields({f"{field}.members": f"{', '.join(unknown)}: no member of the team"})
-        except NotFound as error:
-            raise InvalidFields({field: str(error)}) from None
-    return as_json(automation)
-
-
-def _example_event(automation: Automation, team: TeamRow, now_ms: int) -> RaisedEvent:
+def _example_event(automation: Automation, owner: AutomationOwner, now_ms: int) -> RaisedEvent:
     """Return an event for a test."""
     data = dict(_EXAMPLE)
     if automation.kind.startswith(("artifact.", "registry.")):
@@ -339,8 +414,8 @@ def _example_event(automation: Automation, team: TeamRow, now_ms: int) -> Raised
         0,
         key,
         automation.kind,
-        team.id,
-        team.name,
+        owner.id,
+        owner.name,
         now_ms,
         None,
         None,

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.delivery.apprise import is_installed
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
@@ -35,8 +34,8 @@ from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.policy import Blocked
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
-from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
+from runvitals.server.teams.routes.parameters import TheAutomationOwner
 from runvitals.store.errors import NameTaken
 
 DestinationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -182,7 +181,7 @@ class NewAppriseDestination(RequestBody):
 
 
 @router.get(_WEBHOOKS, response_model=WebhooksPage, dependencies=[needs("webhook:manage")])
-def webhooks(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def webhooks(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's webhooks, in the order in which they were created."""
     rows = _table(access).of_team("webhook", team.id)
     return page_of("webhooks", rows, lambda row: row.id, page, _show_webhook)
@@ -190,7 +189,7 @@ def webhooks(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
 
 @router.get(_SLACK, response_model=SlackDestinationsPage, dependencies=[needs("slack:manage")])
 def slack_destinations(
-    team: TheTeam, access: TheAccess, page: ThePage, outside: TheOutsideServices
+    team: TheAutomationOwner, access: TheAccess, page: ThePage, outside: TheOutsideServices
 ) -> dict[str, Any]:
     """The team's Slack destinations, in the order in which they were created."""
     rows = _table(access).of_team("slack", team.id)
@@ -199,7 +198,7 @@ def slack_destinations(
 
 
 @router.get(_APPRISE, response_model=AppriseDestinationsPage, dependencies=[needs("webhook:manage")])
-def apprise_destinations(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def apprise_destinations(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's destinations, in the order in which they were created."""
     rows = _table(access).of_team("apprise", team.id)
     listed = page_of("apprise_destinations", rows, lambda row: row.id, page)
@@ -209,7 +208,7 @@ def apprise_destinations(team: TheTeam, access: TheAccess, page: ThePage) -> dic
 @router.post(_WEBHOOKS, response_model=WebhookSchema, status_code=201, dependencies=[needs("webhook:manage")])
 def create_webhook(
     body: NewWebhook,
-    team: TheTeam,
+    team: TheAutomationOwner,
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
@@ -228,7 +227,7 @@ def create_webhook(
 )
 def create_slack_destination(
     body: NewSlackDestination,
-    team: TheTeam,
+    team: TheAutomationOwner,
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
@@ -244,7 +243,7 @@ def create_slack_destination(
 )
 def create_apprise_destination(
     body: NewAppriseDestination,
-    team: TheTeam,
+    team: TheAutomationOwner,
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
@@ -270,7 +269,7 @@ def create_apprise_destination(
 def change_webhook(
     webhook: DestinationId,
     body: WebhookChanges,
-    team: TheTeam,
+    team: TheAutomationOwner,
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
@@ -291,7 +290,7 @@ def change_webhook(
 def change_slack_destination(
     destination: DestinationId,
     body: SlackDestinationChanges,
-    team: TheTeam,
+    team: TheAutomationOwner,
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
@@ -308,14 +307,16 @@ def change_slack_destination(
 
 
 @router.delete(f"{_WEBHOOKS}/{{webhook}}", status_code=204, dependencies=[needs("webhook:manage")])
-def delete_webhook(webhook: DestinationId, team: TheTeam, access: TheAccess, requester: TheRequester) -> None:
+def delete_webhook(
+    webhook: DestinationId, team: TheAutomationOwner, access: TheAccess, requester: TheRequester
+) -> None:
     """Delete a webhook. Its secrets stay."""
     _table(access).delete("webhook", team.id, webhook, requester.actor, access.clock())
 
 
 @router.delete(f"{_SLACK}/{{destination}}", status_code=204, dependencies=[needs("slack:manage")])
 def delete_slack_destination(
-    destination: DestinationId, team: TheTeam, access: TheAccess, requester: TheRequester
+    destination: DestinationId, team: TheAutomationOwner, access: TheAccess, requester: TheRequester
 ) -> None:
     """Delete a Slack destination. Its webhook at Slack stays."""
     _table(access).delete("slack", team.id, destination, requester.actor, access.clock())
@@ -323,7 +324,7 @@ def delete_slack_destination(
 
 @router.delete(f"{_APPRISE}/{{destination}}", status_code=204, dependencies=[needs("webhook:manage")])
 def delete_apprise_destination(
-    destination: DestinationId, team: TheTeam, access: TheAccess, requester: TheRequester
+    destination: DestinationId, team: TheAutomationOwner, access: TheAccess, requester: TheRequester
 ) -> None:
     """Delete a destination."""
     _table(access).delete("apprise", team.id, destination, requester.actor, access.clock())
@@ -333,7 +334,11 @@ def delete_apprise_destination(
     f"{_WEBHOOKS}/{{webhook}}/test", response_model=ReceiverResponse, dependencies=[needs("webhook:manage")]
 )
 def test_webhook(
-    webhook: DestinationId, body: WebhookTest, team: TheTeam, access: TheAccess, channels: TheChannels
+    webhook: DestinationId,
+    body: WebhookTest,
+    team: TheAutomationOwner,
+    access: TheAccess,
+    channels: TheChannels,
 ) -> ReceiverResponse:
     """Send a signed request about an invented run at once, and return what the receiver answered."""
     destination = _table(access).get("webhook", team.id, webhook)
@@ -351,7 +356,7 @@ def test_webhook(
     f"{_SLACK}/{{destination}}/test", response_model=ReceiverResponse, dependencies=[needs("slack:manage")]
 )
 def test_slack_destination(
-    destination: DestinationId, team: TheTeam, access: TheAccess, channels: TheChannels
+    destination: DestinationId, team: TheAutomationOwner, access: TheAccess, channels: TheChannels
 ) -> ReceiverResponse:
     """Post a message at once, and return what Slack answered."""
     sealed = _table(access).get("slack", team.id, destination).sealed
@@ -365,7 +370,7 @@ def test_slack_destination(
     dependencies=[needs("webhook:manage")],
 )
 def test_apprise_destination(
-    destination: DestinationId, team: TheTeam, access: TheAccess, channels: TheChannels
+    destination: DestinationId, team: TheAutomationOwner, access: TheAccess, channels: TheChannels
 ) -> ReceiverResponse:
     """Send a message at once, and return whether the service accepted it."""
     _table(access).get("apprise", team.id, destination)

@@ -13,7 +13,6 @@ from pydantic import Field
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.routes.choices import Level
 from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.alerts.storage.firings import Firing
@@ -24,7 +23,7 @@ from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.routes.project_parameters import TheEntity
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.store.errors import NotFound
 
 Id = Annotated[int, Path(ge=1, le=2**53)]

@@ -11,13 +11,13 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.alerts.inbox import MAX_ITEMS, Inbox, Level
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import PageRequest, ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 router = Router()
 

@@ -15,11 +15,12 @@ from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredNotification
 from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.errors import answering
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
-from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.server.teams.routes.parameters import TheAutomationOwner
 
 NotificationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
@@ -61,6 +62,7 @@ class ReceiverResponse(ResponseBody):
     took_ms: int
 
 
+@immediate
 def channels_of(request: Request) -> Channels:
     """Return those of the application."""
     return shared_services_of(request).channels
@@ -74,7 +76,7 @@ TheChannels = Annotated[Channels, Depends(channels_of)]
     response_model=NotificationsPage,
     dependencies=[needs("automation:manage")],
 )
-def notifications(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def notifications(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """List the notifications that the team's automations sent in the last month, the newest first."""
     return history_of(access.metadata_store.alerts.outbox, team.id, page)
 
@@ -84,7 +86,7 @@ def notifications(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, 
     response_model=NotificationSchema,
     dependencies=[needs("automation:manage")],
 )
-def send_again(notification: NotificationId, team: TheTeam, access: TheAccess) -> dict[str, Any]:
+def send_again(notification: NotificationId, team: TheAutomationOwner, access: TheAccess) -> dict[str, Any]:
     """Send a notification once more, to the same receiver."""
     with answering(409):
         row = access.metadata_store.alerts.outbox.send_again(team.id, notification, access.clock())

@@ -12,7 +12,6 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Principal
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.alerts.routes.choices import ChosenEvents, EventChoices, with_changes
 from runvitals.server.alerts.routes.destinations import OwnSlackChannel
@@ -22,7 +21,7 @@ from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester, TheServices
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _MODES: Final[dict[str, Mode | None]] = {"off": "off", "all": "all", "as_above": None}

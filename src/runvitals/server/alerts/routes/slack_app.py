@@ -7,14 +7,13 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.slack_app import CALLBACK, ID_SETTING, SECRET_SETTING, sealed_slack_secret
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.routes.changed_settings import enforced_by, put_settings
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices, TheRequester
 
 router = Router()
 _PATH = "/organisation/slack-app"

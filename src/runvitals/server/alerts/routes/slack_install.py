@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse, Response
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.alerts.routes.destinations import sealed_slack_url
 from runvitals.server.alerts.slack_app import SlackAppFailed, SlackChannelUrl, SlackInstall
@@ -24,8 +24,8 @@ from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
-from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
+from runvitals.server.teams.routes.parameters import TheAutomationOwner
 from runvitals.store.errors import LimitReached, NameTaken
 
 _OWN: Final = "/-/settings/notifications"
@@ -53,7 +53,7 @@ def install_own_slack(
     dependencies=[needs("slack:manage")],
 )
 def install_team_slack(
-    team: TheTeam, requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
+    team: TheAutomationOwner, requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
 ) -> SlackInstallUrl:
     """Where your browser chooses a channel of the team at Slack."""
     return _begin_install(outside, requester, owner.id, team.id)
@@ -81,7 +81,8 @@ def finish_slack(
         if install.team_id is not None:
             entity = access.directory.entity(install.team_id)
             name = access.accounts.entity_names([install.team_id])[install.team_id]
-            page = f"/{quote(name)}/-/settings/integrations"
+            place = "-/organisation" if entity.organisation else f"{quote(name)}/-/settings"
+            page = f"/{place}/integrations"
             access.require(requester, Action.SLACK_MANAGE, entity, f"team {name!r}")
         if error or not code:
             raise SlackAppFailed("it was cancelled at Slack")

@@ -10,7 +10,7 @@ from pydantic import Field
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.alerts.routes.choices import ChosenEvents, EventChoices, Level, with_changes
 from runvitals.server.alerts.routes.rules import RuleTarget, target_errors, targets_of
 from runvitals.server.alerts.rules import MAX_TELL, SEVERITIES, is_target
@@ -18,7 +18,7 @@ from runvitals.server.alerts.settings import team_alerts
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
 

@@ -8,15 +8,14 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.storage.team_secrets import SecretInUse, TeamSecretRow
 from runvitals.server.database.secret_box import team_secret_purpose
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
-from runvitals.server.teams.routes.parameters import TheTeam
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
+from runvitals.server.teams.routes.parameters import TheAutomationOwner
 
 MAX_BYTES: Final = 8 * 1024
 SecretName = Annotated[str, Path(description="Letters A to Z, digits and `_`.", max_length=64)]
@@ -44,7 +43,7 @@ TeamSecretsPage = page_body("TeamSecretsPage", "The secrets of a team.", secrets
 
 
 @router.get("/teams/{team}/secrets", response_model=TeamSecretsPage, dependencies=[needs("secret:manage")])
-def secrets(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def secrets(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's secrets by name, without their values."""
     rows = access.accounts.team_secrets.of_team(team.id)
     return page_of("secrets", rows, lambda row: row.name, page)
@@ -56,7 +55,7 @@ def secrets(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
 def put_secret(
     secret: SecretName,
     body: SecretValue,
-    team: TheTeam,
+    team: TheAutomationOwner,
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
@@ -78,7 +77,7 @@ def put_secret(
 @router.delete("/teams/{team}/secrets/{secret}", status_code=204, dependencies=[needs("secret:manage")])
 def delete_secret(
     secret: SecretName,
-    team: TheTeam,
+    team: TheAutomationOwner,
     access: TheAccess,
     requester: TheRequester,
     force: Annotated[

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.model.durations import HOUR_MS
+from runvitals.model.registry_names import registry_name
 from runvitals.model.state import LOST
 from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, record
@@ -34,6 +36,8 @@ class AutomationRow:
     """An automation.
 
     Attributes:
+        registry_id: the project id of the only registry of the organisation that it is about.
+        registry: its name.
         definition: event, filter, actions and cool-down, as JSON.
         created_by: the user name of its creator, with whose rights it changes runs; None: deleted.
         problem: why the server switched it off.
@@ -41,6 +45,8 @@ class AutomationRow:
 
     id: int
     team_id: int
+    registry_id: int | None
+    registry: str | None
     name: str
     enabled: bool
     definition: Mapping[str, Any]
@@ -59,7 +65,8 @@ class RaisedEvent:
         key: the same for the same event.
         automation_id: the only automation that it is for; None: all for its kind.
         team: the name of the team.
-        run: the run id; run_number is its id here.
+        run: the run id; run_number is its id here, run_project_id its project.
+        project_id: where it happened: the project of the run, or of the artifact.
         tags: of the run.
         data: what belongs to this kind of event.
     """
@@ -79,6 +86,7 @@ class RaisedEvent:
     author: str
     tags: tuple[str, ...]
     data: Mapping[str, Any]
+    run_project_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +100,10 @@ class Reaction:
 
 React = Callable[[AutomationRow, RaisedEvent], Reaction | None]
 
-_creator = entity.alias("creator")
+_creator, _registry = entity.alias("creator"), project.alias("registry")
 _AUTOMATIONS = (
-    select(automation, _creator.c.name.label("creator"))
+    select(automation, _creator.c.name.label("creator"), _registry.c.name.label("registry"))
+    .outerjoin(_registry, _registry.c.id == automation.c.registry_id)
     .outerjoin(user_account, user_account.c.id == automation.c.created_by)
     .outerjoin(_creator, _creator.c.id == user_account.c.entity_id)
 )
@@ -103,20 +112,34 @@ _AUTOMATIONS = (
 class AutomationTable(StoredTable):
     """The table of automations."""
 
-    def of_team(self, team_id: int) -> list[AutomationRow]:
-        """Return all automations of a team, in the order in which they were created."""
+    def of_team(self, team_id: int, registry_id: int | None = None) -> list[AutomationRow]:
+        """Return the automations of a team or the organisation, in the order in which they were created.
+
+        Args:
+            registry_id: only those about this registry; None: all.
+        """
+        mine = [automation.c.team_id == team_id]
+        if registry_id is not None:
+            mine.append(automation.c.registry_id == registry_id)
         with self._database.read() as connection:
-            return _read(connection, automation.c.team_id == team_id)
+            return _read(connection, *mine)
 
     def of_kinds(self, kinds: Sequence[str]) -> list[AutomationRow]:
         """Return the automations of all teams for some kinds of events, that are switched on."""
         with self._database.read() as connection:
             return _read(connection, automation.c.event.in_(kinds), automation.c.enabled)
 
-    def get(self, team_id: int, automation_id: int) -> AutomationRow:
-        """Return an automation of a team, or raise NotFound."""
+    def get(self, team_id: int, automation_id: int, registry_id: int | None = None) -> AutomationRow:
+        """Return an automation of a team or the organisation; with a registry, one that is about it.
+
+        Raises:
+            NotFound: there is none.
+        """
         with self._database.read() as connection:
-            return _automation(connection, team_id, automation_id)
+            row = _automation(connection, team_id, automation_id)
+        if registry_id is not None and row.registry_id != registry_id:
+            raise NotFound("the registry has no such automation")
+        return row
 
     def find(self, automation_id: int) -> AutomationRow | None:
         """Return an automation of any team; None if there is none."""
@@ -133,11 +156,13 @@ class AutomationTable(StoredTable):
         definition: Mapping[str, Any],
         by: Actor,
         now_ms: int,
+        registry_id: int | None = None,
     ) -> AutomationRow:
         """Add an automation, and return it.
 
         Args:
             definition: a valid one.
+            registry_id: the only registry of the organisation that it is about.
 
         Raises:
             ValueError: an invalid name.
@@ -146,9 +171,11 @@ class AutomationTable(StoredTable):
         """
         name = _checked_name(name)
         values = {**_columns(definition), "team_id": team_id, "name": name, "enabled": enabled}
+        values["registry_id"] = registry_id
         values |= {"created_by": by.user_id, "created_ms": now_ms, "changed_ms": now_ms}
         team = locked_team(connection, team_id)
-        check_free(connection, automation.c.name, team_id, name, "automation")
+        same = automation.c.registry_id.is_not_distinct_from(registry_id)
+        check_free(connection, automation.c.name, team_id, name, "automation", same)
         check_count(connection, automation, team_id, MAX_AUTOMATIONS, "automations")
         added = insert(automation).values(values).returning(automation.c.id)
         number = connection.execute(added).scalar_one()
@@ -180,7 +207,8 @@ class AutomationTable(StoredTable):
         team = locked_team(connection, team_id)
         before = _automation(connection, team_id, automation_id)
         if values.get("name", before.name) != before.name:
-            check_free(connection, automation.c.name, team_id, values["name"], "automation")
+            same = automation.c.registry_id.is_not_distinct_from(before.registry_id)
+            check_free(connection, automation.c.name, team_id, values["name"], "automation", same)
         connection.execute(update(automation).where(automation.c.id == automation_id).values(values))
         shown = ("name", "enabled", "event")
         changed: dict[str, Any] = {name: values[name] for name in shown if name in values}
@@ -216,6 +244,8 @@ class AutomationTable(StoredTable):
         admins = select(membership.c.user_id).where(
             membership.c.team_id == row.team_id, membership.c.role == "admin"
         )
+        if team[1] == ORGANISATION:
+            admins = select(user_account.c.id).where(user_account.c.org_role == "admin")
         for user_id in connection.execute(admins).scalars():
             add(connection, _switched_off(user_id, team[1], automation_id, row.name, problem, now_ms))
 
@@ -267,6 +297,8 @@ def _react(connection: Connection, react: React, now_ms: int) -> int:
     for event in events:
         for row in automations:
             if row.team_id != event.team_id or event.automation_id not in (None, row.id):
+                continue
+            if row.registry_id not in (None, event.project_id):
                 continue
             reaction = react(row, event)
             if reaction is not None and _fires(connection, row, reaction, now_ms):
@@ -327,6 +359,7 @@ def _events(connection: Connection, ids: Sequence[int]) -> list[RaisedEvent]:
             row.author or "",
             tuple(tags.get(row.run_id, ())),
             data,
+            row.project_id,
         )
         for row in rows
         for data in [stored_object(row.data, f"the event of run {row.run_id}")]
@@ -348,6 +381,8 @@ def _read(connection: Connection, *conditions: Any) -> list[AutomationRow]:
         AutomationRow(
             row.id,
             row.team_id,
+            row.registry_id,
+            None if row.registry is None else registry_name(row.registry),
             row.name,
             row.enabled,
             stored_object(row.definition, f"the automation {row.id}"),
@@ -379,8 +414,11 @@ def _checked_name(name: str) -> str:
 def _switched_off(
     user_id: int, team: str, automation_id: int, name: str, problem: str, now_ms: int
 ) -> Notification:
-    text = f"The automation “{name}” of team {team} was switched off\n{problem}"
-    link = {"path": f"/{team}/-/settings/notifications", "link": "Open the automations of the team"}
+    of_team = team != ORGANISATION
+    whose = f"team {team}" if of_team else "the organisation"
+    text = f"The automation “{name}” of {whose} was switched off\n{problem}"
+    path = f"/{team}/-/settings/notifications" if of_team else f"/{team}/-/registries"
+    link = {"path": path, "link": "Open the automations of the team" if of_team else "Open the registries"}
     key = f"automation.off:{automation_id}:{now_ms}:{user_id}"
     subject = f"automation:{automation_id}"
     return Notification(key, "automation.off", f"user:{user_id}", subject, text, link, now_ms)

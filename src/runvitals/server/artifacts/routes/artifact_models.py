@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from runvitals.server.artifacts.routes.lineage_models import DatasetNodeSchema, ModelNodeSchema
 from runvitals.server.http.bodies import ResponseBody
 
 
@@ -80,9 +81,11 @@ class MatchingCollectionSchema(CollectionSchema):
 
 
 class MatchingCollections(ResponseBody):
-    """Collections with some words, the newest first."""
+    """Artifacts, datasets and logged models with some words, each the newest first."""
 
     collections: list[MatchingCollectionSchema]
+    datasets: list[DatasetNodeSchema]
+    models: list[ModelNodeSchema]
 
 
 class EntrySchema(ResponseBody):

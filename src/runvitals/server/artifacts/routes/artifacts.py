@@ -8,10 +8,12 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.artifact_names import MAX_PATH
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
+from runvitals.server.artifacts.routes.small_contents import SMALL_CONTENTS, Paths, small_contents_response
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
 from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
@@ -30,7 +32,7 @@ DOWNLOADS: Final = [needs("artifact:download")]
 router = Router()
 
 
-def the_project_number(
+async def the_project_number(
     project: Annotated[str, Path(max_length=256)], number: ProjectNumber, access: TheAccess
 ) -> int:
     """The number of the project of the path.
@@ -39,7 +41,7 @@ def the_project_number(
         HTTPException: 404 if there is none.
     """
     if number is None:  # on a server without accounts, where no right is checked
-        projects = access.metadata_store.projects.named(project)
+        projects = await run_in_threadpool(access.metadata_store.projects.named, project)
         number = projects[0][1] if projects else None
     if number is None:
         raise HTTPException(404, f"there is no project {project!r}")
@@ -61,11 +63,30 @@ def the_version(project: TheProjectNumber, name: Name, alias: Alias, access: The
     collection = collections.named(project, name)
     member = None if collection is None else collections.member_of(collection.id, alias)
     if member is None:
-        raise HTTPException(404, f"there is no artifact {f'{name}:{alias}'!r} in the project")
+        raise _no_version(name, alias)
     return member
 
 
 TheVersion = Annotated[CollectionVersion, Depends(the_version)]
+
+
+def the_version_id(project: TheProjectNumber, name: Name, alias: Alias, access: TheAccess) -> int:
+    """The id of the version of the path, for its files.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    version_id = access.metadata_store.artifacts.collections.version_id(project, name, alias)
+    if version_id is None:
+        raise _no_version(name, alias)
+    return version_id
+
+
+def _no_version(name: str, alias: str) -> HTTPException:
+    return HTTPException(404, f"there is no artifact {f'{name}:{alias}'!r} in the project")
+
+
+TheVersionId = Annotated[int, Depends(the_version_id)]
 
 
 @router.get(OWNED, response_model=models.CollectionsPage, dependencies=READS)
@@ -137,7 +158,7 @@ def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
 @router.get(PLAIN + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
 def content(
     request: Request,
-    version: TheVersion,
+    version_id: TheVersionId,
     access: TheAccess,
     path: Annotated[str, Query(description="The path of a file of the version.", max_length=MAX_PATH)],
     download: Annotated[
@@ -148,17 +169,33 @@ def content(
     ] = False,
 ) -> Response:
     """A file of a version."""
-    entry = access.metadata_store.artifacts.entries.get(version.version.id, path)
-    if entry is None or entry.sha256 is None:
+    entry = access.metadata_store.artifacts.entries.get(version_id, path)
+    if entry is None or entry.stored is None:
         raise HTTPException(404, f"the artifact has no file {path!r}")
-    access.metadata_store.read_days.note_version(version.version.id, access.clock())
-    stored = access.metadata_store.stored_files.stored(entry.sha256, entry.place)
-    if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
+    access.metadata_store.read_days.note_version(version_id, access.clock())
+    if redirect and (elsewhere := bucket_redirect(received_files(request), entry.stored)) is not None:
         return elsewhere
-    opened = None if stored is None else received_files(request).open_file(stored)
+    opened = received_files(request).open_file(entry.stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
-    return content_response(request, opened, entry.sha256, download)
+    return content_response(request, opened, entry.stored.sha256, download)
+
+
+@router.get(
+    OWNED + "/{name}/{alias}/contents",
+    response_class=Response,
+    responses=SMALL_CONTENTS,
+    dependencies=DOWNLOADS,
+)
+@router.get(
+    PLAIN + "/{name}/{alias}/contents",
+    response_class=Response,
+    responses=SMALL_CONTENTS,
+    dependencies=DOWNLOADS,
+)
+def small_contents(request: Request, version_id: TheVersionId, access: TheAccess, paths: Paths) -> Response:
+    """Small files of a version together, at most 1 MiB: those that are left out are fetched one by one."""
+    return small_contents_response(request, access, version_id, paths)
 
 
 def _collection(row: Collection) -> dict[str, Any]:

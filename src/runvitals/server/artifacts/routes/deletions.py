@@ -10,7 +10,7 @@ from fastapi import HTTPException, Query, Request
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester, requester_of
+from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.lineage_walk import NodeKey
 from runvitals.server.artifacts.link_refusal import link_json, readable_links, refusal
@@ -33,7 +33,7 @@ from runvitals.server.artifacts.storage.rows import (
 )
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 _DELETES: Final = [needs("artifact:delete")]
 _ACTIONS: Final = frozenset((Action.ARTIFACT_DELETE, Action.ARTIFACT_UPDATE))

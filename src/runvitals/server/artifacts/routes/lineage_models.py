@@ -52,6 +52,7 @@ class ItemSchema(ResponseBody):
 class DatasetNodeSchema(ItemSchema):
     """A dataset as a node: that of one name and digest in a project."""
 
+    id: int
     digest: str
     source_type: str
     source: str = Field(description="The first 500 characters of where it is from.")

@@ -18,6 +18,7 @@ from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.routes.lineage_models import LineageSchema
 from runvitals.server.artifacts.routes.lineage_response import Depth, lineage_response
 from runvitals.server.http.content_response import content_response
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import ThePage, page_in_order, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.library.local.contents import open_content
@@ -32,6 +33,7 @@ _READS: Final = [needs("artifact:read")]
 router = Router(prefix="/api/v1", include_in_schema=False)  # documented as those of a shared server
 
 
+@immediate
 def the_journals(library: TheLibrary) -> JournalLibrary:
     """Return the runs of the data folder."""
     assert isinstance(library, JournalLibrary)
@@ -41,6 +43,7 @@ def the_journals(library: TheLibrary) -> JournalLibrary:
 TheJournals = Annotated[JournalLibrary, Depends(the_journals)]
 
 
+@immediate
 def the_directory(journals: TheJournals) -> str:
     """Return the data folder."""
     return journals.directory

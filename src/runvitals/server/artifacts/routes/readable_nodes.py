@@ -10,7 +10,8 @@ from fastapi import HTTPException, Request
 from runvitals.server.access.control import AccessControl
 from runvitals.server.artifacts.lineage_walk import NodeKey, NodeKind
 from runvitals.server.artifacts.link_refusal import link_json
-from runvitals.server.artifacts.storage.lineage_graph import LineageItem, LineageRun, LineageVersion
+from runvitals.server.artifacts.storage.lineage_graph import LineageRun, LineageVersion
+from runvitals.server.artifacts.storage.logged_items import ITEM_KINDS, LoggedItem
 from runvitals.server.artifacts.storage.rows import CollectionVersion
 
 
@@ -27,21 +28,23 @@ class ReadableNodes:
         self._access = access
         self._request = request
         self._table = access.metadata_store.artifacts.lineage_graph
+        self._logged_items = access.metadata_store.artifacts.logged_items
         self._named = named
         self._readable_runs = access.readable_runs(request)
         self._projects: dict[int, bool] = {}
         self._runs: dict[int, LineageRun] = {}
         self._versions: dict[int, LineageVersion] = {}
-        self._items: dict[NodeKey, LineageItem] = {}
+        self._items: dict[NodeKey, LoggedItem] = {}
 
     def readable_of(self, nodes: Collection[NodeKey]) -> set[NodeKey]:
         """Read nodes, and return those that the requester may read. Runs in the trash are not among them."""
         runs = self._table.runs(_numbers(nodes, "run"))
         versions = self._table.versions(_numbers(nodes, "version"))
-        datasets = self._table.datasets(_numbers(nodes, "dataset"))
-        models = self._table.models(_numbers(nodes, "model"))
-        items = {NodeKey("dataset", number): item for number, item in datasets.items()}
-        items |= {NodeKey("model", number): item for number, item in models.items()}
+        items = {
+            NodeKey(kind, number): item
+            for kind in ITEM_KINDS
+            for number, item in self._logged_items.read(kind, _numbers(nodes, kind)).items()
+        }
         self._runs |= runs
         self._versions |= versions
         self._items |= items
@@ -60,8 +63,7 @@ class ReadableNodes:
             return self.run(node.id)
         if node.kind == "version":
             return self.version(node.id)
-        item = self._items[node]
-        return {"entity": item.entity, "project": item.project, **item.shown}
+        return self._items[node].to_json()
 
     def run(self, number: int) -> dict[str, Any]:
         """Return a run that was read."""
@@ -106,7 +108,7 @@ class ReadableNodes:
     def _may_read_run(self, run: LineageRun) -> bool:
         return not run.deleted and (self._readable_runs is None or self._readable_runs.has(run))
 
-    def _read_projects(self, versions: Iterable[LineageVersion], items: Iterable[LineageItem]) -> None:
+    def _read_projects(self, versions: Iterable[LineageVersion], items: Iterable[LoggedItem]) -> None:
         ids = {item.project_id for item in items} | {
             collection.project_id
             for version in versions

@@ -8,6 +8,7 @@ from fastapi import Query, Request
 
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
+from runvitals.server.artifacts.storage.logged_items import ITEM_KINDS
 from runvitals.server.http.responses import INVALID_PARAMETER
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -36,11 +37,13 @@ def search(
     """Artifacts with some words, in all projects whose artifacts the requester may see, the newest first."""
     readable = access.readable_runs(request)
     projects = None if readable is None else access.projects_with_artifacts(request, readable.projects)
-    words = text.split()[:_MAX_WORDS]
-    rows = access.metadata_store.artifacts.collections.with_words(words, projects, limit)
+    words, store = text.split()[:_MAX_WORDS], access.metadata_store.artifacts
+    items = {kind: store.logged_items.with_words(kind, words, projects, limit) for kind in ITEM_KINDS}
     return {
         "collections": [
             {name: getattr(row, name) for name in models.MatchingCollectionSchema.model_fields}
-            for row in rows
-        ]
+            for row in store.collections.with_words(words, projects, limit)
+        ],
+        "datasets": [item.to_json() for item in items["dataset"]],
+        "models": [item.to_json() for item in items["model"]],
     }

@@ -9,13 +9,12 @@ from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.artifacts.routes.artifact_models import TimeToLiveSchema
 from runvitals.server.artifacts.routes.artifacts import OWNED, PLAIN, Name, TheProjectNumber
 from runvitals.server.artifacts.routes.deletions import known_collection, record
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 _UPDATES: Final = [needs("artifact:update")]
 _MOST_S: Final = 36_525 * DAY_MS // 1000

@@ -8,6 +8,7 @@ from runvitals.server.artifacts.storage.entries import ContentTable, EntryTable
 from runvitals.server.artifacts.storage.lineage import LineageTable
 from runvitals.server.artifacts.storage.lineage_graph import LineageGraphTable
 from runvitals.server.artifacts.storage.links import LinkTable
+from runvitals.server.artifacts.storage.logged_items import LoggedItemTable
 from runvitals.server.artifacts.storage.versions import VersionTable
 from runvitals.server.database.database import Database
 
@@ -19,7 +20,8 @@ class ArtifactStore:
     """Versions of files that runs make and use: `MetadataStore.artifacts`. Thread-safe.
 
     Attributes:
-        collections, versions, entries, contents, lineage, lineage_graph, dependents, links: the tables.
+        collections, versions, entries, contents, lineage, lineage_graph, logged_items, dependents, links: the
+            tables.
     """
 
     def __init__(self, database: Database) -> None:
@@ -29,6 +31,7 @@ class ArtifactStore:
         self.contents = ContentTable(database)
         self.lineage = LineageTable(database)
         self.lineage_graph = LineageGraphTable(database)
+        self.logged_items = LoggedItemTable(database)
         self.dependents = DependentTable(database)
         self.links = LinkTable(database)
 

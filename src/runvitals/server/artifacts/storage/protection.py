@@ -12,13 +12,13 @@ from sqlalchemy import ColumnElement, Connection, case, select
 from runvitals.model.account_names import ORGANISATION
 from runvitals.model.registry_names import is_registry, registry_name
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.accounts import entity, team, user_account
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
     artifact_collection,
     artifact_membership,
 )
-from runvitals.server.database.tables.registry import protected_alias, registry_admin
+from runvitals.server.database.tables.registry import protected_alias, registry_admin, registry_team
 from runvitals.server.database.tables.runs import project
 from runvitals.store.errors import ProtectedAlias
 
@@ -110,7 +110,7 @@ def _refuse(connection: Connection, statement: Any) -> None:
     protected = connection.execute(with_owner.order_by(protected_alias.c.alias).limit(1)).first()
     if protected is None:
         return
-    names = admin_names(connection, protected.project_id)
+    names = admin_names(connection, protected.project_id) + _admin_teams(connection, protected.project_id)
     if names:
         raise ProtectedAlias(f"the alias {protected.alias!r} is protected: {', '.join(names)} may change it")
     raise ProtectedAlias(
@@ -129,6 +129,19 @@ def admin_names(connection: Connection, project_id: int) -> list[str]:
         .order_by(entity.c.name)
     )
     return list(connection.execute(statement).scalars())
+
+
+def _admin_teams(connection: Connection, project_id: int) -> list[str]:
+    """Return which teams administer a registry, without hidden ones."""
+    columns = registry_team.c
+    statement = (
+        select(entity.c.name)
+        .join(team, team.c.entity_id == entity.c.id)
+        .join(registry_team, columns.team_id == team.c.entity_id)
+        .where(columns.project_id == project_id, columns.role == "admin", ~team.c.hidden)
+        .order_by(entity.c.name)
+    )
+    return [f"the team {name}" for name in connection.execute(statement).scalars()]
 
 
 def record_change(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
+from runvitals.model.artifact_names import is_version
+from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, UnknownArtifact, Version
 from runvitals.server.database.database import among
 from runvitals.server.database.stored_json import stored_list, stored_object
@@ -19,6 +21,7 @@ from runvitals.server.database.tables.artifacts import (
 )
 from runvitals.server.database.tables.runs import project
 
+_INT32: Final = 1 << 31
 _VERSIONS = (
     select(func.count())
     .where(artifact_membership.c.collection_id == artifact_collection.c.id)
@@ -32,6 +35,28 @@ _COLLECTION = (
     entity.c.name.label("entity"),
     _VERSIONS.label("versions"),
 )
+
+_OWNER: Final = artifact_collection.alias("owner")
+_OWN_PROJECT: Final = project.alias("own_project")
+# Made once: that takes as long as to carry them out. Neither project may be in the trash.
+_VERSION_ID: Final = (
+    select(artifact_membership.c.version_id)
+    .join(artifact_collection, artifact_collection.c.id == artifact_membership.c.collection_id)
+    .join(project, project.c.id == artifact_collection.c.project_id)
+    .join(artifact_version, artifact_version.c.id == artifact_membership.c.version_id)
+    .join(_OWNER, _OWNER.c.id == artifact_version.c.collection_id)
+    .join(_OWN_PROJECT, _OWN_PROJECT.c.id == _OWNER.c.project_id)
+    .where(
+        artifact_collection.c.project_id == bindparam("project"),
+        artifact_collection.c.name == bindparam("name"),
+        project.c.deleted_ms.is_(None),
+        _OWN_PROJECT.c.deleted_ms.is_(None),
+    )
+)
+_WITH_NUMBER: Final = _VERSION_ID.where(artifact_membership.c.number == bindparam("number"))
+_WITH_ALIAS: Final = _VERSION_ID.join(
+    artifact_alias, artifact_alias.c.membership_id == artifact_membership.c.id
+).where(artifact_alias.c.alias == bindparam("alias"))
 
 
 def collections_query() -> Select[Any]:
@@ -126,6 +151,17 @@ def read_memberships(connection: Connection, statement: Select[Any]) -> list[Col
         for row in rows
         if row.version_id in versions and row.collection_id in collections
     ]
+
+
+def read_version_id(connection: Connection, project_id: int, name: str, alias: str) -> int | None:
+    """The id of the version of a collection with this alias or number; None if there is none."""
+    parameters: dict[str, Any] = {"project": project_id, "name": plain_text(name)}
+    if not is_version(alias):
+        return connection.execute(_WITH_ALIAS, {**parameters, "alias": plain_text(alias)}).scalar()
+    number = int(alias[1:19])
+    if number >= _INT32:
+        return None
+    return connection.execute(_WITH_NUMBER, {**parameters, "number": number}).scalar()
 
 
 def _aliases(connection: Connection, memberships: Sequence[int]) -> dict[int, list[str]]:

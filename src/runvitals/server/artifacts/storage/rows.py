@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from runvitals.model.artifacts import ArtifactVersion
 from runvitals.model.artifacts import UnknownArtifact as UnknownArtifact
+from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.store.errors import InUse
 
 
@@ -112,7 +113,7 @@ class Entry:
         digest: of a file: its MD5 as base64.
         sha256: of a file whose content is here.
         extra: what the client noted about a reference.
-        place: of a file whose content is here: see `StoredFile`.
+        stored: of a file that was read: its content in a file store.
     """
 
     path: str
@@ -122,7 +123,7 @@ class Entry:
     birth_id: int | None = None
     extra: dict[str, Any] | None = None
     sha256: str | None = None
-    place: int = 0
+    stored: StoredFile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,12 @@ from fastapi import Depends, HTTPException, Query, Response
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.audit.storage.audit import AuditFilter
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import Millis
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.routes.parameters import TheTeam
 
 MAX_LIMIT = 1000

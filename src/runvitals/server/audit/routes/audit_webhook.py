@@ -10,14 +10,13 @@ from pydantic import ConfigDict, Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.key_rules import check_session
 from runvitals.server.audit.audit_webhook import PURPOSE, NotDelivered
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 
 router = Router()
 

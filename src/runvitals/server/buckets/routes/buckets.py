@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, Path, Request, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.buckets.check import check_bucket
 from runvitals.server.buckets.routes.bucket_models import BucketSchema, BucketsPage, Provider, bucket_schema
@@ -18,15 +17,18 @@ from runvitals.server.buckets.storage.buckets import BucketInUse
 from runvitals.server.buckets.team_buckets import TeamBuckets
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields, answering, checking
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.store.files.bucket_location import SECRETS, BucketLocation, checked_bucket, checked_prefix
 
 Text = Annotated[str, Field(max_length=500)]
 Secret = Annotated[str, Field(max_length=8192)]
 BucketId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+_NEEDS_SECRET: Final = "an endpoint of one's own needs credentials of its own"
 
 router = Router()
 
@@ -74,6 +76,7 @@ class ChangedBucket(RequestBody):
     direct: bool | None = Field(None, description="As of a new bucket; null: unchanged.")
 
 
+@immediate
 def team_buckets(request: Request) -> TeamBuckets:
     """Return the file stores of teams."""
     return shared_services_of(request).team_buckets
@@ -126,8 +129,8 @@ def change_bucket(
     sealed = table.sealed_secret(bucket)
     if "secret" in changes.model_fields_set:
         secret = _checked_secret(row.location.provider, changes.secret)
-        if row.location.endpoint:
-            _check_endpoint(row.location.provider, row.location.endpoint, bool(secret))
+        if row.location.endpoint and row.location.provider != "s3" and not secret:
+            raise InvalidFields({"secret": _NEEDS_SECRET})
         _check_secret(row.location.with_secret(secret), origin_of(request))
         sealed = stores.seal(row.name, secret)
     direct = row.location.direct if changes.direct is None else changes.direct
@@ -234,7 +237,7 @@ def _check_endpoint(provider: Provider, endpoint: str, has_secret: bool) -> None
     if not endpoint.startswith(("https://", "http://")) or provider == "folder":
         raise InvalidFields({"endpoint": "expected the URL of a service, https://HOST"})
     if provider != "s3" and not has_secret:  # these send tokens, which S3 does not
-        raise InvalidFields({"endpoint": "an endpoint of one's own needs credentials of its own"})
+        raise InvalidFields({"endpoint": _NEEDS_SECRET})
 
 
 def _checked_secret(provider: Provider, secret: BucketSecret | None) -> dict[str, str]:

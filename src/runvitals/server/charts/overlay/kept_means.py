@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cachetools import LRUCache
 
-from runvitals.server.charts.overlay.run_means import RunMeans
 from runvitals.server.library.run_library import NamedRun, OpenedRun, RunVersion
+
+if TYPE_CHECKING:
+    from runvitals.server.charts.overlay.run_means import RunMeans
 
 KEPT_BYTES = 32 * 1024 * 1024
 _BYTES_OF_NOTHING = 200

@@ -24,6 +24,7 @@ from runvitals.server.charts.overlay.run_means import GroupLine, RunMeans, group
 from runvitals.server.charts.routes import group_models as models
 from runvitals.server.charts.routes.overlay import Place, TheScale, in_time, requested_axis, requested_part
 from runvitals.server.http.errors import InvalidFields, answering
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import NamedRun
@@ -88,6 +89,7 @@ async def requested_groups(library: TheLibrary, run_filter: TheFilter, by: By = 
     return RequestedGroups(tuple(by), grouped, runs)
 
 
+@immediate
 def requested_extract(
     points: Annotated[int, Query(ge=2, le=1000, description="Of each line, at most.")] = 300,
     x0: Place = None,

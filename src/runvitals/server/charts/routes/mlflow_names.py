@@ -12,6 +12,7 @@ from runvitals.base.buckets import Buckets, Grid
 from runvitals.model.metrics import mlflow
 from runvitals.readers.journals.run_handle import Names
 from runvitals.readers.journals.series import Series, renamed_series
+from runvitals.server.http.immediate import immediate
 from runvitals.server.library.run_library import (
     BucketedSeries,
     ChartData,
@@ -107,6 +108,7 @@ RequestedNames = Annotated[
 ]
 
 
+@immediate
 def with_requested_names(run: TheRun, names: RequestedNames = "runvitals") -> OpenedRun:
     """Return the run of the path, with the requested names."""
     return MlflowRun(run) if names == "mlflow" else run

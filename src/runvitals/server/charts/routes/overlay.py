@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, HTTPException, Query, Request
@@ -12,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.base import deadline
 from runvitals.journal.paths import check_run_id
-from runvitals.model.filter import Filter
-from runvitals.server.access.permission import needs
+from runvitals.model.filter import Filter, ReadableRuns
+from runvitals.server.access.permission import needs, route_check
 from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract
 from runvitals.server.charts.overlay.lines import COLUMNS, KeyLines, grouped_lines, rows_of
 from runvitals.server.charts.overlay.plan import MetricNames
@@ -21,6 +22,7 @@ from runvitals.server.charts.overlay.run_reading import RunReading
 from runvitals.server.charts.routes import overlay_models as models
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.errors import answering
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.open_streams import EventStream
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
@@ -65,6 +67,10 @@ class RequestedRuns:
         self.reading = RunReading(found)
         return found
 
+    def restrict(self, readable: ReadableRuns | None) -> None:
+        """Find only these from now on; None: all."""
+        self._place = replace(self._place, readable=readable)
+
     def as_json(self) -> dict[str, Any]:
         """Return the fields `runs` and `missing`."""
         names = ("id", "name", "state", "started_ms", "end_ms")
@@ -102,6 +108,7 @@ TheScale = Annotated[
 ]
 
 
+@immediate
 def requested_part(
     points: Annotated[int, Query(ge=2, le=2000, description="Of each line, at most.")] = 300,
     x0: Place = None,
@@ -262,6 +269,14 @@ async def in_time(work: Callable[[], T]) -> T:
 )
 async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
     """Stream the ids of the runs that have changed."""
-    services = services_of(request)
-    events = changed_runs.stream(ChangedRuns(runs.find), services.closing)
+    services, changes = services_of(request), ChangedRuns(runs.find)
+
+    def follow(readable: ReadableRuns | None) -> None:
+        runs.restrict(readable)
+        changes.find_again()
+
+    access = route_check(request)
+    if access is not None:
+        access.follow_readable_runs(request, follow)
+    events = changed_runs.stream(changes, services.closing)
     return EventStream(request, services.open_streams, events)

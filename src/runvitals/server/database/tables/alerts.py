@@ -11,27 +11,30 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
-    UniqueConstraint,
+    text,
 )
 
 from runvitals.server.database.table_base import id_column, metadata, ordered_text
 
 
 def _to_team(*, nullable: bool = False) -> Column[int]:
-    return Column("team_id", Integer, ForeignKey("team.entity_id", ondelete="CASCADE"), nullable=nullable)
+    """Return the column of the team that something belongs to, or of the organisation."""
+    return Column("team_id", Integer, ForeignKey("entity.id", ondelete="CASCADE"), nullable=nullable)
 
 
 def _to_author() -> Column[int]:
     return Column("created_by", Integer, ForeignKey("user_account.id", ondelete="SET NULL"))
 
 
-# `event`: the kind of event. `definition`: event, filter and actions, as JSON. `problem`: why the server
-# switched it off; null: it did not.
+# `registry_id`: the only registry of the organisation that it is about. `event`: the kind of event.
+# `definition`: event, filter and actions, as JSON. `problem`: why the server switched it off; null: it did
+# not.
 automation = Table(
     "automation",
     metadata,
     id_column(),
     _to_team(),
+    Column("registry_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), index=True),
     Column("name", ordered_text(), nullable=False),
     Column("enabled", Boolean, nullable=False),
     Column("event", Text, nullable=False),
@@ -40,7 +43,7 @@ automation = Table(
     Column("created_ms", BigInteger, nullable=False),
     Column("changed_ms", BigInteger, nullable=False),
     Column("problem", Text),
-    UniqueConstraint("team_id", "name"),
+    Index("uq_automation_team_id_name", "team_id", text("coalesce(registry_id, 0)"), "name", unique=True),
     Index(None, "event", "team_id"),
     sqlite_autoincrement=True,
 )

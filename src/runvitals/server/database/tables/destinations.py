@@ -19,7 +19,7 @@ from runvitals.server.database.table_base import id_column, metadata, ordered_te
 
 
 def _to_team() -> Column[int]:
-    return Column("team_id", Integer, ForeignKey("team.entity_id", ondelete="CASCADE"), nullable=False)
+    return Column("team_id", Integer, ForeignKey("entity.id", ondelete="CASCADE"), nullable=False)
 
 
 def _to_author(name: str) -> Column[int]:
@@ -30,7 +30,7 @@ def _to_secret(name: str) -> Column[int]:
     return Column(name, Integer, ForeignKey("team_secret.id", ondelete="SET NULL"))
 
 
-# `sealed`: the value, encrypted.
+# `team_id`: of a team or the organisation. `sealed`: the value, encrypted.
 team_secret = Table(
     "team_secret",
     metadata,
@@ -46,17 +46,17 @@ team_secret = Table(
     sqlite_autoincrement=True,
 )
 
-# Where messages go. `kind`: webhook, slack or apprise of a team, user-slack of a user. `number`: what it is
-# called among those of its kind, never used again: its id, unless it is older than this table. `settings`: a
-# JSON object, see `alerts.destinations`. `sealed`: the URL, encrypted, if who has it can post. `disabled_ms`:
-# since when Slack no longer accepts it. The secrets are of the same team.
+# Where messages go. `kind`: webhook, slack or apprise of a team or the organisation, user-slack of a user.
+# `number`: what it is called among those of its kind, never used again: its id, unless it is older than this
+# table. `settings`: a JSON object, see `alerts.destinations`. `sealed`: the URL, encrypted, if who has it can
+# post. `disabled_ms`: since when Slack no longer accepts it. The secrets are of the same team.
 destination = Table(
     "destination",
     metadata,
     id_column(),
     Column("kind", ordered_text(), nullable=False),
     Column("number", Integer),
-    Column("team_id", Integer, ForeignKey("team.entity_id", ondelete="CASCADE")),
+    Column("team_id", Integer, ForeignKey("entity.id", ondelete="CASCADE")),
     Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE")),
     Column("name", ordered_text(), nullable=False),
     Column("settings", Text, nullable=False),

@@ -31,6 +31,20 @@ registry_admin = Table(
     sqlite_with_rowid=False,
 )
 
+# The teams with a role in a registry of the organisation: their members have it while they are members.
+registry_team = Table(
+    "registry_team",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    Column(
+        "team_id", Integer, ForeignKey("team.entity_id", ondelete="CASCADE"), primary_key=True, index=True
+    ),
+    Column("role", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    CheckConstraint("role IN ('viewer', 'member', 'admin')", name="role"),
+    sqlite_with_rowid=False,
+)
+
 protected_alias = Table(
     "protected_alias",
     metadata,

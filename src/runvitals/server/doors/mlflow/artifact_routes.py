@@ -17,7 +17,6 @@ from starlette.responses import Response
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.mlflow.errors import (
     RESOURCE_DOES_NOT_EXIST,
     MlflowError,
@@ -33,6 +32,7 @@ from runvitals.server.doors.mlflow.registry_files import (
 from runvitals.server.doors.mlflow.requests import TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.server.files.routes.bucket_redirect import bucket_redirect
+from runvitals.server.files.routes.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from fastapi import HTTPException
 from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from runvitals.base.deadline import TooSlow
@@ -20,7 +20,6 @@ INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"
 RESOURCE_ALREADY_EXISTS: Final = "RESOURCE_ALREADY_EXISTS"
 RESOURCE_DOES_NOT_EXIST: Final = "RESOURCE_DOES_NOT_EXIST"
 ENDPOINT_NOT_FOUND: Final = "ENDPOINT_NOT_FOUND"
-INVALID_STATE: Final = "INVALID_STATE"
 NOT_IMPLEMENTED: Final = "NOT_IMPLEMENTED"
 PERMISSION_DENIED: Final = "PERMISSION_DENIED"
 
@@ -28,8 +27,6 @@ _STATUSES: Final[Mapping[str, int]] = {
     INVALID_PARAMETER_VALUE: 400,
     RESOURCE_ALREADY_EXISTS: 400,
     "BAD_REQUEST": 400,
-    # MLflow responds with 500, which its clients retry for minutes; the request would fail each time.
-    INVALID_STATE: 400,
     "UNAUTHENTICATED": 401,
     PERMISSION_DENIED: 403,
     RESOURCE_DOES_NOT_EXIST: 404,

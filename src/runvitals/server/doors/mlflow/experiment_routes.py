@@ -9,12 +9,18 @@ from starlette.responses import Response
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import (
-    INVALID_STATE,
     RESOURCE_DOES_NOT_EXIST,
     MlflowError,
     invalid,
 )
-from runvitals.server.doors.mlflow.experiments import ACTIVE, DEFAULT_ID, DELETED, Experiments, TheExperiments
+from runvitals.server.doors.mlflow.experiments import (
+    ACTIVE,
+    DEFAULT_ID,
+    DELETED,
+    Experiments,
+    TheExperiments,
+    not_active,
+)
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.pages import max_results, page_of
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
@@ -179,9 +185,5 @@ def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
 def _active(experiments: Experiments, sent: SentMessage, action: Action) -> StoredExperiment:
     experiment = experiments.find(sent.required_identifier("experiment_id"), action)
     if experiment.deleted_ms is not None:
-        raise MlflowError(
-            INVALID_STATE,
-            f"The experiment {experiments.id_of(experiment)} must be in the 'active' state. "
-            "Current state is deleted.",
-        )
+        raise not_active(experiments.id_of(experiment))
     return experiment

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.names import DEFAULT_PROJECT, can_be_addressed
@@ -18,7 +20,6 @@ from runvitals.server.access.resources import Project
 from runvitals.server.artifacts.link_refusal import refusal
 from runvitals.server.artifacts.storage.rows import LinkedVersions
 from runvitals.server.doors.mlflow.errors import (
-    INVALID_STATE,
     RESOURCE_ALREADY_EXISTS,
     RESOURCE_DOES_NOT_EXIST,
     MlflowError,
@@ -26,6 +27,7 @@ from runvitals.server.doors.mlflow.errors import (
     unknown_experiment,
 )
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
+from runvitals.server.http.immediate import immediate
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.owned_projects import MAX_PROJECT_NAME
 from runvitals.server.projects.storage.projects import NOBODY
@@ -191,23 +193,31 @@ class Experiments:
         if existing is not None:
             raise _name_taken_error(name, existing)
         entity_id, own_name = self._place(name)
-        project = _project_name(own_name)
-        now_ms = self._access.clock()
-        if self.is_operator:
-            if self._store.projects.named(project):
-                project = self._free_name(project)
-            number = self._store.projects.ensure(project, NOBODY, now_ms)
-        else:
-            number = self._create_owned(entity_id, project, own_name)
-        values: dict[str, str | None] = {}
-        if project != own_name:
-            values["name"] = own_name
-        if artifact_location:
-            values["artifact_location"] = artifact_location
-        if values:
-            self._table.set(number, now_ms, **values)
-        if tags:
-            self._table.set_tags(number, tags)
+        if not self.is_operator:
+            self._require_new(entity_id, own_name)
+
+        def create_with_name() -> int:
+            project, now_ms = _project_name(own_name), self._access.clock()
+            if self.is_operator:
+                if self._store.projects.named(project):
+                    project = self._free_name(project)
+                number = self._store.projects.ensure(project, NOBODY, now_ms)
+            else:
+                number = self._create_owned(entity_id, project, name)
+            values: dict[str, str | None] = {}
+            if project != own_name:
+                values["name"] = own_name
+            if artifact_location:
+                values["artifact_location"] = artifact_location
+            if values:
+                self._table.set(number, now_ms, **values)
+            if tags:
+                self._table.set_tags(number, tags)
+            return number
+
+        # All processes of a training create their experiment at the same time.
+        number = self._access.accounts.in_one_transaction(create_with_name)
+        self._access.rights_changed()
         return self._with_number(number)
 
     def _place(self, name: str) -> tuple[int | None, str]:
@@ -219,25 +229,30 @@ class Experiments:
                 return owner.id, rest
         return self.home, name
 
-    def _create_owned(self, entity_id: int | None, project: str, own_name: str) -> int:
+    def _require_new(self, entity_id: int | None, own_name: str) -> None:
         if entity_id is None:
             raise invalid("name the team that the experiment belongs to: team/name")
         owner = self._access.directory.entity(entity_id)
         self._access.require(self._requester, Action.PROJECT_CREATE, owner, f"experiment {own_name!r}")
-        projects = self._access.accounts.owned_projects
-        user_id = self._requester.user_id
-        for name in (project, self._free_name(project)):
+
+    def _create_owned(self, entity_id: int | None, project: str, name: str) -> int:
+        """Create the project of an experiment, under another name if one that has none of its own has it."""
+        assert entity_id is not None  # it was required
+        by, user_id = self._requester.actor, self._requester.user_id
+        for free in (project, self._free_name(project)):
             try:
-                row = projects.create(
-                    entity_id, name, self._requester.actor, self._access.clock(), owner_id=user_id
+                row = self._access.accounts.owned_projects.create(
+                    entity_id, free, by, self._access.clock(), owner_id=user_id
                 )
             except NameTaken:
+                existing = self.named(name)
+                if existing is not None:  # since we looked
+                    raise _name_taken_error(name, existing) from None
                 continue
             except ValueError as error:
                 raise invalid(str(error)) from None
-            self._access.rights_changed()
             return row.id
-        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={own_name}) already exists.")
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists.")
 
     def _free_name(self, project: str) -> str:
         """Return a name like this one, for a project whose own name is taken by another experiment."""
@@ -322,10 +337,21 @@ class Experiments:
             if self.is_operator:
                 self._store.projects.ensure(DEFAULT_PROJECT, NOBODY, self._access.clock())
             else:
-                self._create_owned(self.home, DEFAULT_PROJECT, DEFAULT_NAME)
-        experiment = self.find(experiment_id, Action.RUN_CREATE)
+                self._require_new(self.home, DEFAULT_NAME)
+                try:
+                    self._create_owned(self.home, DEFAULT_PROJECT, DEFAULT_NAME)
+                except MlflowError as error:
+                    if error.code != RESOURCE_ALREADY_EXISTS:  # another run has created it meanwhile
+                        raise
+                self._access.rights_changed()
+        try:
+            experiment = self.find(experiment_id, Action.RUN_CREATE)
+        except HTTPException:  # in the trash, nobody may
+            if self.find(experiment_id).deleted_ms is None:
+                raise
+            raise not_active(experiment_id) from None
         if experiment.deleted_ms is not None:
-            raise _not_active(self.id_of(experiment))
+            raise not_active(self.id_of(experiment))
         return experiment
 
     def _with_number(self, number: int) -> StoredExperiment:
@@ -373,11 +399,9 @@ def _project_name(name: str) -> str:
     return project
 
 
-def _not_active(experiment_id: str) -> MlflowError:
-    return MlflowError(
-        INVALID_STATE,
-        f"The experiment {experiment_id} must be in the 'active' state. Current state is deleted.",
-    )
+def not_active(experiment_id: str) -> MlflowError:
+    """400: the experiment is in the trash."""
+    return invalid(f"The experiment {experiment_id} must be in the 'active' state. Current state is deleted.")
 
 
 def _name_taken_error(name: str, experiment: StoredExperiment) -> MlflowError:
@@ -386,6 +410,7 @@ def _name_taken_error(name: str, experiment: StoredExperiment) -> MlflowError:
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists{state}{more}")
 
 
+@immediate
 def experiments_of(request: Request) -> Experiments:
     """Return the experiments of the requester."""
     return Experiments(access_of(request), requester_of(request))

@@ -87,13 +87,14 @@ def sent_params(sent: SentMessage) -> dict[str, str]:
     """Return the parameters of a message.
 
     Raises:
-        MlflowError: one has several values.
+        MlflowError: one is there twice.
     """
     params: dict[str, str] = {}
     for param in sent.objects("params"):
         key, value = checked_param(param.get("key"), param.get("value"))
-        if params.setdefault(key, value) != value:
+        if key in params:
             raise invalid(f"Duplicate parameter keys have been submitted: [{key!r}]")
+        params[key] = value
     return params
 
 

@@ -17,6 +17,7 @@ from runvitals.server.doors.mlflow.experiments import Experiments, experiments_o
 from runvitals.server.doors.mlflow.registry import tags_json
 from runvitals.server.doors.mlflow.requests import json_number
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
+from runvitals.server.http.immediate import immediate
 from runvitals.server.registry.storage.logged_model_metrics import LoggedModelMetricTable, ModelMetric
 from runvitals.server.registry.storage.logged_models import LoggedModel, LoggedModelTable
 from runvitals.server.service_parameters import access_of
@@ -175,6 +176,7 @@ def checked_name(name: str) -> str:
     return name
 
 
+@immediate
 def _logged_models(request: Request) -> LoggedModels:
     return LoggedModels(access_of(request), experiments_of(request))
 

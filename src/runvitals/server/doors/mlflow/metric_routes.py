@@ -198,7 +198,7 @@ async def _respond(
             metrics += some if run_id is None else [{**point, "run_id": run_id} for point in some]
         return encode({"metrics": metrics, **(more or {})})
 
-    door = shared_services_of(request).mlflow_door
+    door = shared_services_of(request).mlflow_door()
     return await json_response(request, await door.workers.run(put_together))
 
 

@@ -22,7 +22,6 @@ from runvitals.server.access.identification.authentication import MLFLOW_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
-from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.mlflow.artifact_routes import (
     WRITES,
     ArtifactPlace,
@@ -34,6 +33,7 @@ from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, Mlflow
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signed_address
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runvitals.server.doors.mlflow.requests import PREFIX
+from runvitals.server.doors.mlflow.prefixes import PREFIX
 
 _TRACES: Final = (
     "traces are not stored here: set MLFLOW_TRACKING_URI of the traced program to an MLflow server, or send "

@@ -12,7 +12,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from runvitals.server.access.actions import Action
-from runvitals.server.doors.incoming_file import Incoming, receive_file
 from runvitals.server.doors.mlflow.artifact_routes import (
     MAX_PATH,
     READS,
@@ -29,6 +28,7 @@ from runvitals.server.doors.mlflow.logged_models import TheLoggedModels
 from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.files.received_files import FileRejected
+from runvitals.server.files.routes.incoming_file import Incoming, receive_file
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.service_parameters import door_recorder, received_files
 

@@ -23,6 +23,7 @@ from runvitals.server.doors.mlflow.errors import (
     invalid,
 )
 from runvitals.server.doors.mlflow.requests import SentMessage
+from runvitals.server.http.immediate import immediate
 from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.server.registry.rights import changer_of
 from runvitals.server.registry.storage.model_versions import ModelVersion, ModelVersionTable
@@ -291,6 +292,7 @@ def _name_taken_error(name: str) -> MlflowError:
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Registered Model (name={name}) already exists.")
 
 
+@immediate
 def _registry(request: Request) -> ModelRegistry:
     return ModelRegistry(access_of(request), requester_of(request))
 

@@ -77,11 +77,7 @@ def registry_file_response(request: Request, path: str, redirect: bool) -> Respo
     place = registry_path(request, path)
     store = access_of(request).metadata_store
     entry = store.artifacts.entries.get(place.version_id, place.name) if place.name else None
-    stored = (
-        None
-        if entry is None or entry.sha256 is None
-        else store.stored_files.stored(entry.sha256, entry.place)
-    )
+    stored = None if entry is None else entry.stored
     if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
         return elsewhere
     content = None if stored is None else received_files(request).open_file(stored)

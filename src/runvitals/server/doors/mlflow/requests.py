@@ -12,36 +12,17 @@ from fastapi import Depends, Request
 from fastapi.routing import APIRoute
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
-from starlette.types import Scope
 
 from runvitals.model import json_values
 from runvitals.server.doors.mlflow.errors import REFUSALS, MlflowError, error_response, invalid
+from runvitals.server.doors.mlflow.prefixes import PREFIX
 from runvitals.server.http.router import Router
 
-PREFIX: Final = "/api/2.0/mlflow"
-_OTHER_PREFIXES: Final[Mapping[str, str]] = {
-    "/ajax-api/2.0/mlflow": PREFIX,
-    "/ajax-api/3.0/mlflow": PREFIX,
-    "/api/3.0/mlflow": PREFIX,
-}
-"""Other beginnings of the same paths. Those that continue with `-artifacts` are included."""
 MAX_TEXT: Final = 1 << 20
 _INT64: Final = 1 << 63
 _NON_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
-
-
-def with_common_prefix(scope: Scope) -> Scope:
-    """Return the request with the path that routes have, where MLflow has several for the same."""
-    path: str = scope["path"]
-    if not path.startswith(("/ajax-api/", "/api/3.0/")):
-        return scope
-    for theirs, ours in _OTHER_PREFIXES.items():
-        if path.startswith(theirs):
-            changed = ours + path[len(theirs) :]
-            return {**scope, "path": changed, "raw_path": changed.encode("utf-8", "surrogatepass")}
-    return scope
 
 
 class MlflowRoute(APIRoute):

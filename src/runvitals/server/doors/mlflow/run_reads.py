@@ -31,7 +31,7 @@ class RunReads:
 
     def __init__(self, request: Request) -> None:
         self._library = shared_services_of(request).library
-        door = shared_services_of(request).mlflow_door
+        door = shared_services_of(request).mlflow_door()
         self._sessions: RunSessions = door.sessions
         self._pages = door.paged_histories
         self._clock = access_of(request).clock

@@ -198,7 +198,7 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     ids = sent.texts("experiment_ids")
     projects = await anyio.to_thread.run_sync(runs.experiments.numbers, ids)
     access = access_of(request)
-    door = shared_services_of(request).mlflow_door
+    door = shared_services_of(request).mlflow_door()
     searcher = RunSearcher(
         access.metadata_store, runs, access.clock(), RunReads(request).latest, door.workers
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ class RunSession:
         heard_ms: when the last heartbeat was recorded.
         system: how often system metrics arrive, by host.
         in_flight: what is being stored.
+        setting_params: held while parameters are compared with those that are stored, and stored.
         notes: how often values were noted, by which a reader sees that its result is out of date.
     """
 
@@ -69,6 +71,7 @@ class RunSession:
     heard_ms: int = 0
     system: dict[str, SendingInterval] = field(default_factory=dict)
     in_flight: WritesInFlight = field(default_factory=WritesInFlight)
+    setting_params: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def is_silent(self, now_ms: int) -> bool:
         """Return whether a heartbeat is due."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 import anyio.to_thread
@@ -50,7 +51,7 @@ class RunWrites:
         self._scope: Scope = request.scope
         self._request = request
         self._recorder: DoorRecorder = door_recorder(request)
-        self.door = shared_services_of(request).mlflow_door
+        self.door = shared_services_of(request).mlflow_door()
         self._access = access_of(request)
         self._runs: Runs = runs_of(request)
 
@@ -101,20 +102,19 @@ class RunWrites:
         Raises:
             MlflowError: a parameter has another value already.
         """
-        value: dict[str, Any] = {}
-        if params:
-            fresh = await anyio.to_thread.run_sync(self._new_params, session, params)
+        value: dict[str, Any] = tag_sections(tags) if tags else {}
+        # Of two requests at once, neither would find the parameters of the other one.
+        async with session.setting_params if params else nullcontext():
+            fresh = await anyio.to_thread.run_sync(self._new_params, session, params) if params else {}
             if fresh:
                 value["config"] = {key: from_text(text) for key, text in fresh.items()}
-        if tags:
-            value |= tag_sections(tags)
-        async with session.in_flight.alone(metrics.columns.timestamps):
-            envelopes = await self._metric_envelopes(session, metrics)
-            if value:
-                envelopes.append(session.records([self._info(value)]))
-            if session.is_silent(self.now_ms):
-                envelopes.append(session.heartbeat())
-            await self.record(envelopes, session.uid, body_bytes)
+            async with session.in_flight.alone(metrics.columns.timestamps):
+                envelopes = await self._metric_envelopes(session, metrics)
+                if value:
+                    envelopes.append(session.records([self._info(value)]))
+                if session.is_silent(self.now_ms):
+                    envelopes.append(session.heartbeat())
+                await self.record(envelopes, session.uid, body_bytes)
         session.heard(self.now_ms)
         session.note(metrics.columns)
 

@@ -13,12 +13,13 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.artifacts.storage.run_lineage import NOTHING, Lineage
-from runvitals.server.doors.mlflow.errors import INVALID_STATE, PERMISSION_DENIED, MlflowError, unknown_run
+from runvitals.server.doors.mlflow.errors import PERMISSION_DENIED, MlflowError, invalid, unknown_run
 from runvitals.server.doors.mlflow.experiments import ACTIVE, DELETED, Experiments, tags_json
 from runvitals.server.doors.mlflow.metric_history import HistoryPoint
 from runvitals.server.doors.mlflow.params import params_of
 from runvitals.server.doors.mlflow.run_sessions import SECTION, TAGS
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
+from runvitals.server.http.immediate import immediate
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.service_parameters import access_of
 
@@ -227,9 +228,7 @@ class Runs:
 
 def not_active(run_id: str) -> MlflowError:
     """400: the run is in the trash."""
-    return MlflowError(
-        INVALID_STATE, f"The run {run_id[:100]} must be in the 'active' state. Current state is deleted."
-    )
+    return invalid(f"The run {run_id[:100]} must be in the 'active' state. Current state is deleted.")
 
 
 def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -246,6 +245,7 @@ def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str
     return tags
 
 
+@immediate
 def runs_of(request: Request) -> Runs:
     """Return the runs of the requester."""
     return Runs(access_of(request), requester_of(request))

@@ -18,7 +18,7 @@ import grpc
 
 from runvitals.base.protobuf import Malformed, fields, text, uint
 from runvitals.model.limits import REQUEST_BYTES
-from runvitals.server.doors.otlp.http import METRICS
+from runvitals.server.doors.otlp.paths import METRICS
 from runvitals.server.doors.otlp.protobuf_decoding import CONTENT_TYPE
 from runvitals.server.doors.otlp.responses import UNAVAILABLE, UNIMPLEMENTED, grpc_code
 

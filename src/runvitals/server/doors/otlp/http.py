@@ -11,6 +11,7 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
+from runvitals.server.doors.otlp.paths import METRICS
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.otlp.responses import failure, http_status, success
 from runvitals.server.doors.routing import NamedPlace
@@ -19,7 +20,6 @@ from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.decompression import decompress
 
-METRICS: Final = ("/v1/metrics", "/otlp/v1/metrics")
 OTHER_SIGNALS: Final = tuple(
     f"{prefix}/{signal}"
     for prefix in ("/v1", "/otlp/v1", "/v1development", "/otlp/v1development")
@@ -30,19 +30,6 @@ _DECODED_BYTES: Final = 8
 """Memory of a decoded message, in multiples of its size."""
 _MAX_NAME: Final = 256
 _PROTOBUF = (protobuf_decoding.CONTENT_TYPE, "application/protobuf", "application/vnd.google.protobuf")
-
-
-_FIRST_PARTS: Final = frozenset(("v1", "v1development", "otlp"))
-
-
-def is_for_otlp(path: str) -> bool:
-    """Return whether a path is one of OTLP, or would be if there were one: the page has none of these.
-
-    Example:
-        >>> is_for_otlp("/v1/metrics"), is_for_otlp("/otlp"), is_for_otlp("/v12/metrics")
-        (True, True, False)
-    """
-    return path.startswith(("/v1", "/otlp")) and path.split("/", 2)[1] in _FIRST_PARTS
 
 
 class OtlpEndpoint:

@@ -173,7 +173,8 @@ class Evaluator:
         t0, t1 = max(int(ends[0]) - back_ms + 1, 0), int(ends[-1])
         series_list = self._query.source.find(node.matchers, t0, t1)
         self._query.count(len(series_list), len(self._steps))
-        return self._query.source.read(series_list, t0, t1)
+        samples = self._query.source.read(series_list, t0, t1)
+        return native_histograms.with_all_bounds(samples) if node.is_native else samples
 
     def _instant(self, node: Selector) -> Vector:
         if node.range_ms:

@@ -80,7 +80,7 @@ CALENDAR: Final[dict[str, Callable[[Floats], Floats]]] = {
 _MAX_LABEL: Final = 1024
 """Characters. Patterns take long with longer texts, and nested calls would multiply them."""
 LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
+_GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)", re.ASCII)
 
 
 def map_values(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
@@ -207,7 +207,7 @@ def bucket_groups(buckets: Vector) -> Iterator[tuple[Labels, list[float], Floats
     """
     groups: dict[Labels, list[tuple[float, VectorSeries]]] = {}
     for line in buckets:
-        bound = _bound(dict(line.labels).get("le", ""))
+        bound = bucket_bound(dict(line.labels).get("le", ""))
         if bound is not None:
             groups.setdefault(without(line.labels, ("le", "__name__")), []).append((bound, line))
     for labels, lines in groups.items():
@@ -217,7 +217,8 @@ def bucket_groups(buckets: Vector) -> Iterator[tuple[Labels, list[float], Floats
         yield labels, [bound for bound, _ in lines], np.maximum.accumulate(counts), present
 
 
-def _bound(text: str) -> float | None:
+def bucket_bound(text: str) -> float | None:
+    """Return the bound that a label `le` names; None if it is no number."""
     try:
         return float(text)
     except ValueError:

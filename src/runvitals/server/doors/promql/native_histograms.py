@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from runvitals.base.buckets import Floats
-from runvitals.server.doors.promql.functions import bucket_groups
+from runvitals.server.doors.promql.functions import bucket_bound, bucket_groups
 from runvitals.server.doors.promql.syntax import (
     Aggregation,
     Binary,
@@ -23,7 +23,7 @@ from runvitals.server.doors.promql.syntax import (
     Selector,
     Subquery,
 )
-from runvitals.server.doors.promql.vectors import NAME, Vector, VectorSeries
+from runvitals.server.doors.promql.vectors import NAME, Labels, Range, Vector, VectorSeries, without
 
 BUCKET: Final = "_bucket"
 _LE: Final = "le"
@@ -46,7 +46,9 @@ def part_of(node: Expression, part: str) -> Expression | None:
 
 def _changed(node: Expression, part: str) -> Expression:
     if isinstance(node, Selector):
-        return replace(node, matchers=tuple(_renamed(matcher, part) for matcher in node.matchers))
+        matchers = tuple(_renamed(matcher, part) for matcher in node.matchers)
+        is_native = node.is_native or (part == BUCKET and matchers != node.matchers)
+        return replace(node, matchers=matchers, is_native=is_native)
     if isinstance(node, (Subquery, Negation)):
         return replace(node, expression=_changed(node.expression, part))
     if isinstance(node, Call):
@@ -63,6 +65,28 @@ def _changed(node: Expression, part: str) -> Expression:
 def _renamed(matcher: Matcher, part: str) -> Matcher:
     is_other = matcher.label == NAME and matcher.operator == "=" and not matcher.value.endswith(part)
     return replace(matcher, value=matcher.value + part) if is_other else matcher
+
+
+def with_all_bounds(buckets: list[Range]) -> list[Range]:
+    """Return the buckets of native histograms with a sample at each time at which their histogram has one.
+
+    A bound has samples from the first value near it on. Before, as many values were at most this bound as
+    were at most the next lower one.
+    """
+    groups: dict[Labels, list[tuple[float, Range]]] = {}
+    for samples in buckets:
+        bound = bucket_bound(dict(samples.labels).get(_LE, ""))
+        if bound is not None:
+            groups.setdefault(without(samples.labels, (_LE,)), []).append((bound, samples))
+    result = []
+    for lines in groups.values():
+        times = np.unique(np.concatenate([samples.t for _, samples in lines]))
+        counts = np.zeros(len(times))
+        for _, samples in sorted(lines, key=lambda line: line[0]):
+            counts = counts.copy()
+            counts[np.searchsorted(times, samples.t)] = samples.values
+            result.append(replace(samples, t=times, values=counts))
+    return result
 
 
 def fractions(lower: Floats, upper: Floats, buckets: Vector) -> Vector:

@@ -39,7 +39,7 @@ Parameters = dict[str, list[str]]
 
 
 async def _respond(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
-    server = shared_services_of(request).promql
+    server = shared_services_of(request).promql()
     try:
         parameters = await _parameters(request)
         data = await server.workers.run(lambda: work(server.source(readable_runs(request)), parameters))
@@ -135,7 +135,7 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
 @router.post(f"{_API}/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query(request: Request) -> Response:
     """Evaluate an expression at one time."""
-    return await _respond(request, partial(_query, shared_services_of(request).promql.clock()))
+    return await _respond(request, partial(_query, shared_services_of(request).promql().clock()))
 
 
 @router.get(f"{_API}/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
@@ -268,7 +268,7 @@ async def not_supported(request: Request, rest: str) -> Response:
 @router.get("/federate", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def federate(request: Request) -> Response:
     """Return the newest samples of series in the text format, for a Prometheus that scrapes this server."""
-    server = shared_services_of(request).promql
+    server = shared_services_of(request).promql()
     now_ms = server.clock()
 
     def newest(source: SeriesSource, parameters: Parameters) -> bytes:
@@ -287,7 +287,7 @@ Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
 
 async def _respond_with_list(request: Request, find: Listing) -> Response:
     """Return a list of what the series between two times have, as many as are asked for."""
-    now_ms = shared_services_of(request).promql.clock()
+    now_ms = shared_services_of(request).promql().clock()
 
     def found(source: SeriesSource, parameters: Parameters) -> Any:
         return find(source, *_span(parameters, now_ms))[: _limit(parameters)]

@@ -49,12 +49,14 @@ class Selector:
         offset_ms: how long before the time of the query.
         at: the modifier `@`: at this time in ms UTC, or at the start or end of the query, rather than at each
             step.
+        is_native: whether it selects the buckets of native histograms.
     """
 
     matchers: tuple[Matcher, ...]
     range_ms: int = 0
     offset_ms: int = 0
     at: At | None = None
+    is_native: bool = False
 
 
 @dataclass(frozen=True)

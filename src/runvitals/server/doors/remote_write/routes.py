@@ -30,7 +30,7 @@ router: Final = Router(include_in_schema=False)
 @router.post(PATHS[1], dependencies=[needs("authenticated")])
 async def write(request: Request) -> Response:
     """Store samples. What it rejects for good is 400, which senders do not repeat."""
-    receiver = shared_services_of(request).remote_write
+    receiver = shared_services_of(request).remote_write()
     try:
         return _response(await receiver.receive(request))
     except (HttpRejection, ClientDisconnected) as error:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import Body, Depends, Query, Request, Response
-from fastapi.exceptions import HTTPException, RequestValidationError
+from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.doors.scim.groups import ScimGroups
 from runvitals.server.doors.scim.messages import (
@@ -27,7 +28,7 @@ from runvitals.server.error_table import meaning_of
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.store.errors import (
     InUse,
     LastAdministrator,

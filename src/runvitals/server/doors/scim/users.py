@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runvitals.model.account_names import MAX_ENTITY_NAME, address_key, display_name
+from runvitals.model.account_names import MAX_ENTITY_NAME, address_key, display_name, suggested_name
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.accounts.storage.users import UserRow
@@ -167,7 +166,7 @@ class ScimUsers:
             return None
 
     def _create(self, user_name: str, address: str | None, shown: str | None) -> UserRow:
-        base = _account_name(user_name)
+        base = suggested_name(user_name)
         for number in range(1, _MAX_NAMES):
             ending = "" if number == 1 else f"-{number}"
             try:
@@ -234,14 +233,3 @@ def _display_name(body: Mapping[str, Any]) -> str | None:
         return None
     parts = [str(name[part]) for part in ("givenName", "familyName") if name.get(part)]
     return str(name.get("formatted") or " ".join(parts)) or None
-
-
-def _account_name(user_name: str) -> str:
-    """Return a name for addresses, made of what the provider calls the user.
-
-    Example:
-        >>> _account_name("Ada.Lovelace@example.org")
-        'ada-lovelace'
-    """
-    local = user_name.partition("@")[0].lower()
-    return re.sub(r"[^a-z0-9]+", "-", local).strip("-") or "user"

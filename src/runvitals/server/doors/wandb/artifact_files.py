@@ -20,7 +20,6 @@ from runvitals.server.access.identification.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.rows import Entry, UnknownArtifact
-from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
 from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
@@ -37,7 +36,7 @@ from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.routes.bucket_redirect import bucket_redirect
-from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.files.routes.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
@@ -195,14 +194,14 @@ def get_file(request: Request, name: str) -> Response:
     allowed, who = _read_address(request, FileOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_DOWNLOAD)
     entry = _artifacts(request).entries.get(allowed.version_id, allowed.path)
-    stored = None if entry is None else _stored(request, entry)
+    stored = None if entry is None else entry.stored
     if (elsewhere := bucket_redirect(_files(request), stored)) is not None:
         return elsewhere
     content = None if stored is None else _files(request).open_file(stored)
-    if entry is None or entry.sha256 is None or content is None:
+    if stored is None or content is None:
         raise HTTPException(404, f"the artifact has no file {allowed.path!r} any more")
     who.metadata_store.read_days.note_version(allowed.version_id, who.now_ms())
-    return content_response(request, content, entry.sha256, name)
+    return content_response(request, content, stored.sha256, name)
 
 
 def _require_of_version(who: GraphQLContext, version_id: int, action: Action) -> None:
@@ -222,12 +221,6 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
         state = "deleted" if version.state == "deleted" else "not complete yet"
         raise HTTPException(404, f"the artifact is {state}")
     require(who, action, place_of(who, version, action), version_id)
-
-
-def _stored(request: Request, entry: Entry) -> StoredFile | None:
-    if entry.sha256 is None:
-        return None
-    return shared_services_of(request).access.metadata_store.stored_files.stored(entry.sha256, entry.place)
 
 
 @router.get(

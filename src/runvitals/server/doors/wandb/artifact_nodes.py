@@ -320,10 +320,17 @@ def may(context: GraphQLContext, action: Action, project: ProjectNode) -> bool:
     return context.access.may(context.requester, action, ProjectItem("artifact", 0, project.resource))
 
 
-def require(context: GraphQLContext, action: Action, project: ProjectNode, number: int = 0) -> None:
-    """Raise 401, 403 or 404 unless the requester may do this with an artifact of a project, or a new one."""
+def require(
+    context: GraphQLContext, action: Action, project: ProjectNode, number: int = 0, what: str | None = None
+) -> None:
+    """Raise 401, 403 or 404 unless the requester may do this with an artifact of a project, or a new one.
+
+    Args:
+        what: as the request named it; None: the artifact with the number, or the project by its name.
+    """
     if project.resource is not None:
-        what = f"artifact {node_id('Artifact', number)!r}" if number else f"project {project.name!r}"
+        named = f"artifact {node_id('Artifact', number)!r}" if number else f"project {project.name!r}"
+        what = what or named
         item = ProjectItem("artifact", number, project.resource)
         context.access.require(context.requester, action, item, what)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from runvitals.store.errors import LinkRefused, ProtectedAlias
 Input = dict[str, Any]
 """The argument `input` of an operation, with names in snake case."""
 _INT64: Final = 1 << 63
+_WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 
 
 def project_named(context: GraphQLContext, name: str, entity: str | None) -> ProjectNode:
@@ -53,11 +55,12 @@ def draft_to_complete(context: GraphQLContext, number: int) -> Version:
 
 def collection_for(context: GraphQLContext, id: str, action: Action) -> Collection:
     """Return a collection with which the requester may do something."""
+    what = f"collection of artifacts {id!r}"
     try:
         row = artifacts_of(context).collections.get(collection_number(id))
     except UnknownArtifact:
-        raise not_found(f"collection of artifacts {id!r}") from None
-    require(context, action, project_of(context, row))
+        raise not_found(what) from None
+    require(context, action, project_of(context, row), what=what)
     return row
 
 
@@ -82,7 +85,7 @@ def checked_int64(name: str, value: Any) -> int | None:
     """
     if value is None:
         return None
-    if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 20:
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
         value = int(value)
     if type(value) is not int or not -_INT64 <= value < _INT64:
         raise InvalidArgument(f"invalid {name} {str(value)[:60]!r}: expected an integer")

@@ -20,7 +20,7 @@ from runvitals.server.doors.wandb.logged_rows import HistoryLine, history_envelo
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.row_removal import remove_rows, rows_to_remove
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
-from runvitals.server.doors.wandb.run_nodes import find_project, find_run
+from runvitals.server.doors.wandb.run_nodes import find_project, find_run, iso_time
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
 from runvitals.server.library.run_library import RunView, TooMuch
 from runvitals.server.runs.storage.run_rows import RunRow
@@ -192,6 +192,7 @@ def _node(context: GraphQLContext, writers: RunWriters, sent: Mapping[str, Any])
         "id": node_id("Run", run_id),
         "name": writers.run.name,
         "displayName": row.name,
+        "createdAt": iso_time(row.started_ms),
         "config": json.dumps({key: {"value": value} for key, value in config.items()}),
         "historyLineCount": writers.client.history_lines,
         "project": {

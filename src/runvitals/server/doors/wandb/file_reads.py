@@ -122,7 +122,9 @@ async def download(request: Request, entity: str, project: str, name: str, file:
     if result is None:
         raise HTTPException(404, f"the run {name!r} has no file {file!r}")
     saved, opened_content = result
-    return content_response(request, opened_content, saved.sha256, download=saved.name)
+    return await run_in_threadpool(
+        content_response, request, opened_content, saved.sha256, download=saved.name
+    )
 
 
 async def _readable(run: RunNode | Mapping[str, Any], context: GraphQLContext) -> RunNode:

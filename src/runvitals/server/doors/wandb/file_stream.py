@@ -18,12 +18,12 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import anyio.to_thread
-from fastapi import HTTPException, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import ENVELOPE_RECORDS
-from runvitals.server.doors import recording
 from runvitals.server.doors.body_reading import read_body
 from runvitals.server.doors.wandb import stream_body
 from runvitals.server.doors.wandb.console_lines import console_record
@@ -38,16 +38,15 @@ from runvitals.server.doors.wandb.logged_rows import (
 from runvitals.server.doors.wandb.logged_values import media_records
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows, merge_rows
 from runvitals.server.doors.wandb.row_removal import replace_rows, replace_sessions
+from runvitals.server.doors.wandb.run_end import end_records, stop_requested
 from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
 from runvitals.server.doors.wandb.run_writers import (
     CONSOLE,
     MONITOR,
     TRAIN,
     RunWriters,
-    ending,
     event_number,
     host_name,
-    monitors_to_end,
 )
 from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
@@ -196,7 +195,7 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     # Always one, so that the run is alive: without facts, a heartbeat.
     envelopes.append(writers.records(MONITOR, facts) if facts else writers.heartbeat())
     if body.complete:
-        envelopes += _end(context, writers, body, now_ms)
+        envelopes += end_records(context, writers, body.exitcode, now_ms)
     after = replace(
         client,
         history_lines=history.lines,
@@ -325,37 +324,10 @@ def _not_kept(faults: Counter[str], now_ms: int) -> tuple[int, str, dict[str, An
     return event_number(now_ms) + _NOT_KEPT, "event", event
 
 
-def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:
-    """Return the last records of the run's monitors."""
-    run_id = writers.client.run_id
-    stopped = _stop_requested(context, writers.client)
-    ended = ending(body.exitcode, stopped).as_dict()
-    names = monitors_to_end(context.metadata_store, run_id, alone=not writers.client.client)
-    names[writers.name(MONITOR)] = writers.client.host
-    record = (0, "lifecycle", {"t": now_ms, "what": "end", **ended})
-    return [
-        recording.records(
-            writers.run.uid,
-            name,
-            [record],
-            project=writers.run.project,
-            entity=writers.entity,
-            about=writers.about(MONITOR, host),
-        )
-        for name, host in names.items()
-    ]
-
-
-def _stop_requested(context: GraphQLContext, client: WandbClient) -> bool:
-    """Return whether a user has asked the process to end: a request to an earlier process does not count."""
-    requested = context.metadata_store.runs.stops_requested([client.run_id])
-    return requested.get(client.run_id, -1) >= client.started_ms
-
-
 def _finish(context: GraphQLContext, prepared: _Prepared, acks: list[Ack]) -> bool:
     """Note what is stored; returns whether the client is to stop."""
     store = context.metadata_store
     if prepared.rewritten:
         store.console.rewrite(prepared.client.run_id, prepared.console_writer, prepared.rewritten)
     store.wandb_clients.put(prepared.client)
-    return any(ack.stop for ack in acks) and _stop_requested(context, prepared.client)
+    return any(ack.stop for ack in acks) and stop_requested(context, prepared.client)

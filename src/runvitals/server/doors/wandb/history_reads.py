@@ -52,7 +52,7 @@ async def history(
 ) -> list[str]:
     """Return the rows that the run logged."""
     for bound in (min_step, max_step):
-        if bound is not None and (not isinstance(bound, int) or abs(bound) >= 2**63):
+        if bound is not None and (type(bound) is not int or abs(bound) >= 2**63):
             raise InvalidArgument("invalid minStep or maxStep: expected integers of 64 bits")
 
     def read(view: RunView) -> list[str]:

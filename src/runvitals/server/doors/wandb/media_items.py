@@ -33,6 +33,9 @@ _MIME: Final[Mapping[str, str]] = {
     media.HTML: "text/html",
     media.FILE: "application/octet-stream",
 }
+_OVERLAYS: Final[Mapping[str, str]] = {"boxes": "boxes2D", "masks": "mask"}
+"""What is shown over an image: its field, and the type of the files in it."""
+_MAX_OVERLAYS: Final = 100
 _CAPTION_CHARACTERS: Final = 10_000
 _MAX_BINS: Final = 512
 Item = dict[str, Any]
@@ -82,15 +85,32 @@ def media_item(value: object) -> Item | None:
             item[name] = value[name]
     if isinstance(value.get("caption"), str):
         item["caption"] = value["caption"][:_CAPTION_CHARACTERS]
+    if kind == media.IMAGE and (overlays := _overlays(value)):
+        item["overlays"] = overlays
     return item if "file" in item or "sha256" in item else None
+
+
+def _overlays(image: Mapping[str, Any]) -> list[Item]:
+    """Return the boxes and masks of an image: their names, and the SHA-256 of their files."""
+    found = []
+    for field, of_type in _OVERLAYS.items():
+        sets = image.get(field)
+        for name, file in sets.items() if isinstance(sets, dict) else ():
+            if isinstance(file, dict) and file.get("_type") == of_type and is_sha256(file.get("sha256")):
+                found.append({"kind": field, "name": name[:NAME_CHARACTERS], "sha256": file["sha256"]})
+    return found[:_MAX_OVERLAYS]
 
 
 def _separated_images(value: Mapping[str, Any]) -> list[Item]:
     names = value.get("filenames")
     sizes = {name: value[name] for name in ("width", "height") if isinstance(value.get(name), int)}
-    images = [
+    images: list[dict[str, Any]] = [
         {"_type": "image-file", "path": name, **sizes} for name in (names if isinstance(names, list) else ())
     ]
+    for field in _OVERLAYS:
+        of_images = value.get(f"all_{field}")
+        for image, sets in zip(images, of_images if isinstance(of_images, list) else (), strict=False):
+            image[field] = sets
     captioned = _with_captions(images, value.get("captions"))[:MEDIA_ITEMS]
     return [item for image in captioned if (item := media_item(image)) is not None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.base.numbers import parse_integer
 from runvitals.model.errors import UnknownProject
@@ -14,6 +14,7 @@ from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import Operator, User
 from runvitals.server.access.resources import Account
+from runvitals.server.doors.wandb.artifact_requests import valid
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.registry_changes import upsert_registry
@@ -129,26 +130,20 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     owner = context.access.directory.entity(entity.number)
     present = context.access.directory.project_named(entity.number, name)
     hidden = f"entity {(input.get('entity_name') or '')[:100]!r}"
+    description, by, now_ms = input.get("description"), context.requester.actor, context.now_ms()
     if present is None:
         context.access.require(context.requester, Action.PROJECT_CREATE, owner, hidden)
         principal = context.requester.principal
-        accounts.owned_projects.create(
-            entity.number,
-            name,
-            context.requester.actor,
-            context.now_ms(),
-            owner_id=principal.id if isinstance(principal, User) else None,
-        )
+        owner_id = principal.id if isinstance(principal, User) else None
+        create = partial(accounts.owned_projects.create, owner_id=owner_id, description=description or "")
+        valid(create, entity.number, name, by, now_ms)
     else:
         may = partial(context.access.may, context.requester)
         may_know = may(Action.TEAM_READ, owner) or may(Action.PROJECT_READ, present)
         what = f"project {name!r}" if may_know else hidden
         context.access.require(context.requester, Action.PROJECT_UPDATE, present, what)
-    if input.get("description") is not None:
-        number = accounts.owned_projects.named(entity.name, name).id
-        accounts.owned_projects.update(
-            number, context.requester.actor, context.now_ms(), description=input["description"]
-        )
+        if description is not None:
+            valid(accounts.owned_projects.update, present.id, by, now_ms, description=description)
     context.access.rights_changed()
     present_project = context.access.directory.project_named(entity.number, name)
     node = None if present_project is None else ProjectNode(present_project.id, name, entity, present_project)

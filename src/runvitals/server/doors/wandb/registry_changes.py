@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fastapi import HTTPException
 
+from runvitals.model.errors import UnknownProject
 from runvitals.model.registry_names import is_registry, registry_name
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.matrix import Role
@@ -19,8 +19,15 @@ from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 from runvitals.server.projects.storage.projects import ProjectOwner
+from runvitals.server.registry.routes.members import check_has_members
 from runvitals.server.registry.routes.parameters import NamedRegistry
-from runvitals.server.registry.routes.registry_people import the_user, who_may_administer
+from runvitals.server.registry.routes.registry_people import (
+    teams_of,
+    the_team,
+    the_user,
+    who_may_administer,
+)
+from runvitals.server.registry.storage.registry_members import RegistryRole
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 if TYPE_CHECKING:
@@ -29,8 +36,7 @@ if TYPE_CHECKING:
 REGISTRY_CHANGES: Final = Resolvers("registry_changes")
 _MAX_MEMBERS: Final = 1000
 """The most that are shown, and that one request adds."""
-_NO_TEAMS: Final = "teams have no roles in registries here: give them to the people of the team"
-_ROLES: Final = ("admin", "member", "viewer")
+_ROLES: Final[dict[str, RegistryRole]] = {"admin": "admin", "member": "member", "viewer": "viewer"}
 
 
 def upsert_registry(context: GraphQLContext, input: Input) -> dict[str, Any]:
@@ -118,14 +124,13 @@ def _registry(context: GraphQLContext, node: ProjectNode | None) -> NamedRegistr
 
 def _managed(context: GraphQLContext, id: str) -> NamedRegistry:
     """Return the registry with an id, whose administrators the requester may choose."""
-    number = number_of("Project", id)
+    number, what = number_of("Project", id), f"registry with the id {id[:100]!r}"
     try:
         project = context.access.directory.project(number)
         row = context.metadata_store.registries.get(number)
-    except NotFound:
-        raise InvalidArgument(f"there is no registry with the id {id[:100]!r}") from None
+    except (NotFound, UnknownProject):
+        context.access.hide(context.requester, what)
     registry = NamedRegistry(row, registry_of(project), context.access, context.requester)
-    what = f"registry {row.name!r}"
     context.access.require(context.requester, Action.REGISTRY_MANAGE_ADMINS, registry.resource, what)
     return registry
 
@@ -181,7 +186,7 @@ def _people(registry: NamedRegistry) -> dict[int, tuple[str, str, str]]:
     people = {row.user_id: (row.name, row.display_name, "admin") for row in admins}
     if owner.organisation:
         for member in store.registry_members.page(registry.row.id, 0, _MAX_MEMBERS)[0]:
-            people.setdefault(member.user_id, (member.name, member.display_name, member.role))
+            people.setdefault(member.id, (member.name, member.display_name, member.role))
     else:
         for row in registry.access.accounts.members.of_teams([owner.id]).get(owner.id, ()):
             role = "viewer" if row.role == Role.VIEWER.value else "member"
@@ -191,9 +196,13 @@ def _people(registry: NamedRegistry) -> dict[int, tuple[str, str, str]]:
 
 @REGISTRY_CHANGES.field("Project", "teamMembers")
 def team_members(node: ProjectNode, info: Info) -> list[dict[str, Any]]:
-    """Return the team that keeps a registry; none for one of the organisation."""
+    """Return the teams with a role in a registry of the organisation; otherwise the team that keeps it."""
     registry = _registry(info.context, node)
-    if registry.resource.team.organisation or registry.resource.team.owner_id is not None:
+    if registry.resource.team.organisation:
+        teams = teams_of(registry)[:_MAX_MEMBERS]
+        info.context.count_rows(len(teams))
+        return [{"team": EntityNode(row.id, row.name), "role": {"name": row.role}} for row in teams]
+    if registry.resource.team.owner_id is not None:
         return []
     team = EntityNode(registry.resource.team.id, node.entity.name)
     return [{"team": team, "role": {"name": "member"}}]
@@ -201,24 +210,31 @@ def team_members(node: ProjectNode, info: Info) -> list[dict[str, Any]]:
 
 @REGISTRY_CHANGES.field("Mutation", "createProjectMembers")
 def add_members(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Add users to a registry of the organisation, as viewers."""
+    """Add users and teams to a registry of the organisation, as viewers."""
     context: GraphQLContext = info.context
     registry = _managed(context, input["project_id"])
-    present = _people(registry)
-    for user_id in _users(input):
+    users, teams = _ids(input, "User"), _ids(input, "Entity")
+    present, present_teams = _people(registry), {row.id for row in teams_of(registry)}
+    for user_id in users:
         if user_id not in present:
             _set_role(registry, user_id, "viewer")
+    for team_id in teams:
+        if team_id not in present_teams:
+            _set_team_role(registry, team_id, "viewer")
     context.access.rights_changed()
     return {"success": True}
 
 
 @REGISTRY_CHANGES.field("Mutation", "deleteProjectMembers")
 def remove_members(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Take the roles in a registry from users."""
+    """Take the roles in a registry from users and teams."""
     context: GraphQLContext = info.context
     registry = _managed(context, input["project_id"])
-    for user_id in _users(input):
+    users, teams = _ids(input, "User"), _ids(input, "Entity")
+    for user_id in users:
         _set_role(registry, user_id, None)
+    for team_id in teams:
+        _set_team_role(registry, team_id, None)
     context.access.rights_changed()
     return {"success": True}
 
@@ -228,9 +244,7 @@ def update_member(_: None, info: Info, input: Input) -> dict[str, Any]:
     """Give a user a role in a registry."""
     context: GraphQLContext = info.context
     registry = _managed(context, input["project_id"])
-    role = input["user_project_role"]
-    if role not in _ROLES:
-        raise InvalidArgument(f"unknown role {role[:60]!r}; expected one of {', '.join(_ROLES)}")
+    role = _role(input["user_project_role"])
     _set_role(registry, number_of("User", input["user_id"]), role)
     context.access.rights_changed()
     return {"success": True}
@@ -238,18 +252,41 @@ def update_member(_: None, info: Info, input: Input) -> dict[str, Any]:
 
 @REGISTRY_CHANGES.field("Mutation", "updateProjectTeamMember")
 def update_team_member(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Refuse: teams have no roles in registries."""
-    _managed(info.context, input["project_id"])
-    raise InvalidArgument(_NO_TEAMS)
+    """Give a team a role in a registry."""
+    context: GraphQLContext = info.context
+    registry = _managed(context, input["project_id"])
+    role = _role(input["team_project_role"])
+    _set_team_role(registry, number_of("Entity", input["team_id"]), role)
+    context.access.rights_changed()
+    return {"success": True}
 
 
-def _users(input: Input) -> Iterable[int]:
-    if input.get("team_ids"):
-        raise InvalidArgument(_NO_TEAMS)
-    ids = input.get("user_ids") or []
+def _role(name: str) -> RegistryRole:
+    if name not in _ROLES:
+        raise InvalidArgument(f"unknown role {name[:60]!r}; expected one of {', '.join(_ROLES)}")
+    return _ROLES[name]
+
+
+def _ids(input: Input, kind: Literal["User", "Entity"]) -> list[int]:
+    ids = input.get("user_ids" if kind == "User" else "team_ids") or []
     if len(ids) > _MAX_MEMBERS:
-        raise InvalidArgument(f"{len(ids):,} users; expected at most {_MAX_MEMBERS:,}")
-    return [number_of("User", id) for id in ids]
+        raise InvalidArgument(f"{len(ids):,} members; expected at most {_MAX_MEMBERS:,}")
+    return [number_of(kind, id) for id in ids]
+
+
+def _set_team_role(registry: NamedRegistry, team_id: int, role: RegistryRole | None) -> None:
+    """Give a team a role in a registry; None: none.
+
+    Raises:
+        InvalidArgument: there is no such team, or the registry is a team's.
+    """
+    check_has_members(registry)
+    table, names = registry.access.metadata_store.registry_teams, registry.access.accounts.entity_names
+    the_team(registry, names([team_id]).get(team_id, ""))
+    if role is None:
+        _valid(table.remove, registry.row.id, team_id, registry.now_ms, registry.changer)
+    else:
+        _valid(table.put, registry.row.id, team_id, role, registry.now_ms, registry.changer)
 
 
 def _set_role(registry: NamedRegistry, user_id: int, role: str | None) -> None:

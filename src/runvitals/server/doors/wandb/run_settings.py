@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from runvitals.model.values import Sanitizer
@@ -15,6 +18,8 @@ _FEATURES: Final = "3"
 _OFFLINE: Final = 4
 """Numbers in wandb's message TelemetryRecord: the list of features, and one of these."""
 _MAX_CHARACTERS: Final = 4 << 20
+_MAX_SECONDS: Final = 1e11
+_MOMENT: Final = re.compile(r"(?P<second>[-0-9T:]{19})(?P<fraction>\.[0-9]{0,9}|)Z", re.ASCII)
 _GOALS: Final[Mapping[int, str]] = {1: "minimize", 2: "maximize"}
 # The fields of a metric definition, by the numbers that clients send.
 _NAME, _GLOB, _X_NAME, _X_INDEX, _OPTIONS, _SUMMARY, _GOAL = "1", "2", "4", "5", "6", "7", "8"
@@ -88,6 +93,31 @@ def was_offline(internal: Mapping[str, Any]) -> bool:
     telemetry = internal.get("t")
     features = telemetry.get(_FEATURES) if isinstance(telemetry, dict) else None
     return isinstance(features, list) and _OFFLINE in features
+
+
+def session_ms(internal: Mapping[str, Any]) -> int | None:
+    """Return when a session began, by its machine's clock; None if it does not say so.
+
+    Example:
+        >>> session_ms({"e": {"w": {"startedAt": "2026-11-30T00:00:00.5Z"}}}), session_ms({"start_time": 2.5})
+        (1795996800500, 2500)
+    """
+    seconds = internal.get("start_time")  # of clients before 0.19
+    machines = internal.get("e")
+    for machine in machines.values() if isinstance(machines, dict) else ():
+        started = machine.get("startedAt") if isinstance(machine, dict) else None
+        if isinstance(started, str) and (moment := _MOMENT.fullmatch(started)):
+            seconds = _timestamp(moment["second"]) + float(f"0{moment['fraction']}")
+    return (
+        round(seconds * 1000) if isinstance(seconds, (int, float)) and abs(seconds) < _MAX_SECONDS else None
+    )
+
+
+def _timestamp(second: str) -> float:
+    try:
+        return datetime.fromisoformat(f"{second}+00:00").timestamp()
+    except ValueError:  # such as the 31st of February
+        return math.nan
 
 
 def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

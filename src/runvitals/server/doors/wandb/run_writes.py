@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from runvitals.sdk.run_names import names_of
 from runvitals.server.access.actions import Action
@@ -16,7 +16,15 @@ from runvitals.server.doors.wandb.branches import branch_point, copy_media, copy
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
+from runvitals.server.doors.wandb.run_ids import (
+    NEWEST_SESSION_MS,
+    RESUMED_LINES,
+    SECTION,
+    SESSION_MS,
+    ClientRun,
+    find_run,
+)
+from runvitals.server.doors.wandb.run_nodes import iso_time
 from runvitals.server.doors.wandb.run_settings import (
     config_values,
     internal_values,
@@ -25,6 +33,7 @@ from runvitals.server.doors.wandb.run_settings import (
     parsed_json,
     removed_config,
     run_values,
+    session_ms,
     was_offline,
 )
 from runvitals.server.doors.wandb.run_updates import update_run
@@ -79,6 +88,8 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
     if begins:
         lines = _resumed_lines(context, upsert, values) if input.get("id") else 0
         values.setdefault(SECTION, {})[RESUMED_LINES] = lines
+    if session := await run_in_threadpool(_session, context, upsert, values, begins):
+        values.setdefault(SECTION, {}).update(session)
     branch = branch_point(values.get(SECTION, {}).get("config", {}))
     if upsert.client is None and branch is not None:
         client = replace(client, row_ms=await copy_rows(context, writers, input.get("entity_name"), branch))
@@ -114,6 +125,21 @@ def _resumed_lines(context: GraphQLContext, upsert: _Upsert, values: Mapping[str
             "resume it once more"
         )
     return 0
+
+
+def _session(
+    context: GraphQLContext, upsert: _Upsert, values: Mapping[str, Any], begins: bool
+) -> dict[str, int | None]:
+    """Return when the present session began, and when the newest one did. Reads the database."""
+    began_ms = session_ms(values.get(SECTION, {}).get("config", {}))
+    if began_ms is None:
+        return {SESSION_MS: None} if begins else {}  # new clients say it later
+    newest_ms = began_ms
+    if upsert.run.place is not None:
+        run_id = upsert.run.place.run_id
+        stored = context.metadata_store.sections.read([run_id], (SECTION,))[run_id].shared
+        newest_ms = max(began_ms, stored.get(SECTION, {}).get(NEWEST_SESSION_MS, began_ms))
+    return {SESSION_MS: began_ms, NEWEST_SESSION_MS: newest_ms}
 
 
 def _read_upsert(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Upsert:
@@ -220,6 +246,7 @@ def _finish(
         "name": upsert.run.name,
         "displayName": row.name,
         "project": project,
+        "createdAt": iso_time(row.started_ms),
         "sweepName": sweep,
         "historyLineCount": 0,  # a client that resumes the run has asked for it before
     }

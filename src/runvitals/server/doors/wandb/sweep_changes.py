@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from runvitals.model import json_values
 from runvitals.server.access.actions import Action
@@ -108,7 +108,7 @@ def _sweep_to_change(context: GraphQLContext, number: int) -> SweepNode:
         row = context.metadata_store.sweeps.sweeps.get(number)
     except UnknownSweep:
         context.access.hide(context.requester, what)
-    control.require(context.access, context.requester, Action.SWEEP_CONTROL, row)
+    control.require(context.access, context.requester, Action.SWEEP_CONTROL, row, what)
     return SweepNode(row, _project_of(context, row))
 
 
@@ -178,10 +178,10 @@ async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[st
 
 
 def _sweep_of(context: GraphQLContext, number: int) -> Sweep | None:
-    """Return the sweep of an agent; None if it was deleted.
+    """Return the sweep of an agent; None if it was deleted, or the requester may not know of it.
 
     Raises:
-        HTTPException: 401, 403 or 404.
+        HTTPException: 401 or 403.
     """
     try:
         row = context.metadata_store.sweeps.sweeps.get(number)
@@ -189,7 +189,12 @@ def _sweep_of(context: GraphQLContext, number: int) -> Sweep | None:
         return None
     project = _project_of(context, row)
     if project.resource is not None:
-        context.access.require(context.requester, Action.RUN_CREATE, project.resource, f"sweep {row.name!r}")
+        try:
+            context.access.require(context.requester, Action.RUN_CREATE, project.resource, "sweep")
+        except HTTPException as error:
+            if error.status_code == 404:
+                return None
+            raise
     return row
 
 

@@ -19,7 +19,6 @@ from runvitals.model.names import key_fault
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.identification.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.signed_paths import RUN_FILE_MS, address_in_use, signed_address
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
@@ -28,6 +27,7 @@ from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_writers import MONITOR
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import unauthenticated

@@ -126,7 +126,7 @@ def _shown_file(file: SavedFile) -> dict[str, Any]:
     responses=_FILE,
     dependencies=[needs("run:read")],
 )
-async def file_content(
+def file_content(
     request: Request,
     sha256: Sha256,
     content: TheContent,
@@ -144,6 +144,6 @@ async def file_content(
     responses=_FILE,
     dependencies=[needs("run:read")],
 )
-async def file_page(request: Request, sha256: Sha256, content: TheContent) -> Response:
+def file_page(request: Request, sha256: Sha256, content: TheContent) -> Response:
     """An HTML file that the run logged, for a frame: its scripts run, and reach nothing."""
     return page_response(request, content, sha256)

@@ -18,11 +18,13 @@ from runvitals.model.limits import PIECE_BYTES, STEP
 from runvitals.server.access.permission import needs
 from runvitals.server.files.disk_space import FileNotStored
 from runvitals.server.files.received_files import FileRejected, ReceivedFiles, UploadState
+from runvitals.server.files.routes.incoming_file import pieces_of
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, http_error
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
-from runvitals.server.service_parameters import received_files
+from runvitals.server.service_parameters import door_recorder, received_files
 from runvitals.store.files.uploads import ContentDiffers, WrongOffset
 
 _MAX_FILES = 1000
@@ -114,24 +116,24 @@ async def upload_piece(
     offset: Annotated[int, Query(ge=0, le=STEP, description="Where the piece begins.")],
     size: Annotated[int, Query(ge=0, le=STEP, description="The size of the whole file.")],
 ) -> Any:
-    """Send a piece of a file, as it is. The last one completes it."""
-    piece = await request.body()
-    state = await run_in_threadpool(_append, files, run, number, sha256, size, offset, piece)
-    return state._asdict()
+    """Send a piece of a file, as it is. The last one completes it.
 
-
-def _append(
-    files: ReceivedFiles, run: str, number: int | None, sha256: str, size: int, offset: int, piece: bytes
-) -> UploadState:
-    """Append a piece, or raise HTTPException: 409 with the offset of the next piece, 413, 422 or 503."""
-    if len(piece) > PIECE_BYTES:
-        raise HTTPException(413, f"a piece of {len(piece)} bytes; at most {PIECE_BYTES} are allowed")
-    if not piece and offset < size:
-        raise HTTPException(422, "the piece is empty")
-    run_id = files.run_number(run, number)
+    It is written as it arrives: of a request that ends early, what has arrived is kept.
+    """
     try:
-        return files.append(run_id, sha256, size, offset, piece)
-    except (FileRejected, FileNotStored) as error:
+        with door_recorder(request).in_flight(2 * PIECE_BYTES):
+            run_id = await run_in_threadpool(_checked_run, files, run, number, size, offset)
+            state: UploadState | None = None
+            async for piece in pieces_of(request):
+                state = await run_in_threadpool(files.append, run_id, sha256, size, offset, piece)
+                if state.complete:  # perhaps by another process of the run
+                    break
+                offset = state.offset
+            if state is None:
+                if offset < size:
+                    raise HTTPException(422, "the piece is empty")
+                state = await run_in_threadpool(files.append, run_id, sha256, size, offset, ())
+    except HttpRejection as error:
         raise http_error(error) from None
     except WrongOffset as error:
         raise DetailedError(409, str(error), {"offset": error.offset}) from None
@@ -139,3 +141,11 @@ def _append(
         raise DetailedError(409, str(error), {"offset": 0}) from None
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
+    return state._asdict()
+
+
+def _checked_run(files: ReceivedFiles, run: str, number: int | None, size: int, offset: int) -> int:
+    """Return the number of a run that the rest of a file may be sent to."""
+    run_id = files.run_number(run, number)
+    files.check_upload(run_id, size, offset)
+    return run_id

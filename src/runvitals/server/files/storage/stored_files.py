@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, delete, func, select
+from sqlalchemy import Connection, Select, bindparam, delete, func, select
 
 from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.tables.artifacts import artifact_content, artifact_entry
@@ -15,7 +15,6 @@ from runvitals.server.database.tables.buckets import team_bucket
 from runvitals.server.database.tables.registry import mlflow_file
 from runvitals.server.database.tables.reports import report, report_file
 from runvitals.server.database.tables.runs import project, run, run_file, stored_file
-from runvitals.server.database.team_places import place_of
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 _DIGESTS_PER_QUERY = 500
@@ -44,18 +43,49 @@ STORED_FILE: Final = (
     stored_file.c.place,
 )
 """The columns of a `StoredFile`."""
+_PLACE: Final = select(team_bucket.c.team_id).join(project, project.c.entity_id == team_bucket.c.team_id)
+_PLACE_OF_PROJECT: Final = _PLACE.where(project.c.id == bindparam("number"))
+_PLACE_OF_RUN: Final = _PLACE.join(run, run.c.project_id == project.c.id).where(
+    run.c.id == bindparam("number")
+)
+_PLACE_OF_REPORT: Final = _PLACE.join(report, report.c.project_id == project.c.id).where(
+    report.c.id == bindparam("number")
+)
+_IDS: Final = select(stored_file.c.sha256, stored_file.c.place, stored_file.c.id).where(
+    stored_file.c.sha256.in_(bindparam("digests", expanding=True))
+)
 
 
 def ensure_file(connection: Connection, file: StoredFile, now_ms: int) -> int:
     """Return the id of a file whose content is in a file store; its row is inserted if it is missing."""
-    same = select(stored_file.c.id).where(
-        stored_file.c.sha256 == file.sha256, stored_file.c.place == file.place
+    return ensure_files(connection, {file: now_ms})[file.sha256, file.place]
+
+
+def ensure_files(connection: Connection, files: Mapping[StoredFile, int]) -> dict[tuple[str, int], int]:
+    """Return the ids of files by SHA-256 and place, as `ensure_file`.
+
+    Args:
+        files: each with the time now, ms UTC.
+    """
+    numbers = _file_ids(connection, files)
+    missing = sorted(  # in order, so that two writers cannot deadlock
+        (file for file in files if (file.sha256, file.place) not in numbers), key=lambda file: file.sha256
     )
-    number: int | None = connection.execute(same).scalar()
-    if number is None:
-        add_rows(connection, stored_file, [{**asdict(file), "created_ms": now_ms}])
-        number = connection.execute(same).scalar_one()
-    return number
+    if missing:
+        add_rows(connection, stored_file, [{**asdict(file), "created_ms": files[file]} for file in missing])
+        numbers |= _file_ids(connection, missing)
+    return numbers
+
+
+def _file_ids(connection: Connection, files: Iterable[StoredFile]) -> dict[tuple[str, int], int]:
+    digests = sorted({file.sha256 for file in files})
+    return {
+        (sha256, place): number
+        for first in range(0, len(digests), _DIGESTS_PER_QUERY)
+        for sha256, place, number in connection.execute(
+            _IDS, {"digests": digests[first : first + _DIGESTS_PER_QUERY]}
+        )
+    }
 
 
 class _OldFiles(NamedTuple):
@@ -97,23 +127,17 @@ class StoredFileTable:
         self._database.write(work)
 
     def add_many(self, run_id: int, files: Sequence[StoredFile], now_ms: int) -> None:
-        """Note that a run has sent files of one place, whose contents are in its file store. Durable.
+        """Note that a run has sent files, whose contents are in a file store. Durable.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        (place,) = {file.place for file in files}
-        digests = sorted(file.sha256 for file in files)
-        same = select(stored_file.c.sha256, stored_file.c.id).where(stored_file.c.place == place)
 
         def work(connection: Connection) -> None:
             lock_known_runs(connection, [run_id])
-            add_rows(connection, stored_file, [{**asdict(file), "created_ms": now_ms} for file in files])
-            numbers: list[int] = []
-            for first in range(0, len(digests), _DIGESTS_PER_QUERY):
-                part = same.where(stored_file.c.sha256.in_(digests[first : first + _DIGESTS_PER_QUERY]))
-                numbers += [number for _, number in connection.execute(part)]
-            add_rows(connection, run_file, [{"run_id": run_id, "file_id": number} for number in numbers])
+            numbers = ensure_files(connection, dict.fromkeys(files, now_ms))
+            own = {numbers[file.sha256, file.place] for file in files}
+            add_rows(connection, run_file, [{"run_id": run_id, "file_id": number} for number in sorted(own)])
 
         self._database.write(work)
 
@@ -157,29 +181,21 @@ class StoredFileTable:
             row = connection.execute(statement).first()
         return None if row is None else StoredFile(*row)
 
-    def stored(self, sha256: str, place: int) -> StoredFile | None:
-        """A file that anybody has; None if nobody has. Check first whether the requester may read it."""
-        same = select(*STORED_FILE).where(stored_file.c.sha256 == sha256, stored_file.c.place == place)
-        with self._database.read() as connection:
-            row = connection.execute(same).first()
-        return None if row is None else StoredFile(*row)
-
     def place_of_run(self, run_id: int) -> int:
         """Where the files of a run are kept: see `StoredFile`."""
-        return self._place_of(select(project.c.entity_id).join(run).where(run.c.id == run_id))
+        return self._place(_PLACE_OF_RUN, run_id)
 
     def place_of_project(self, project_id: int) -> int:
         """Where the files of a project's artifacts are kept: see `StoredFile`."""
-        return self._place_of(select(project.c.entity_id).where(project.c.id == project_id))
+        return self._place(_PLACE_OF_PROJECT, project_id)
 
     def place_of_report(self, report_id: int) -> int:
         """Where the files of a report are kept: see `StoredFile`."""
-        of_project = select(project.c.entity_id).join(report, report.c.project_id == project.c.id)
-        return self._place_of(of_project.where(report.c.id == report_id))
+        return self._place(_PLACE_OF_REPORT, report_id)
 
-    def _place_of(self, owner: Select[Any]) -> int:
+    def _place(self, statement: Select[Any], number: int) -> int:
         with self._database.read() as connection:
-            return place_of(connection, owner.scalar_subquery())
+            return connection.execute(statement, {"number": number}).scalar() or 0
 
     def run_bytes(self, run_id: int) -> int:
         """The size of all files that a run has sent."""

@@ -11,7 +11,6 @@ from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.run_verdict import FINDING_IDS
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.findings.lost_time_reports import LostTimeReports
 from runvitals.server.findings.storage.lost_time_reading import LostTimePeriod
 from runvitals.server.http.bodies import ResponseBody, page_body
@@ -20,7 +19,7 @@ from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.responses import INVALID_PARAMETER
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import TheFilter, TheReadableRuns
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.usage.run_prices import Pricing, may_see_prices
 
 _UNITS_MS: Final = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}

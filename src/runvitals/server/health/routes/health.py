@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -12,33 +13,28 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC, Action
 from runvitals.server.access.identification.token_required import METRICS_PATH
-from runvitals.server.access.permission import needs
+from runvitals.server.access.permission import RoutePermission
 from runvitals.server.access.requester import requester_of
 from runvitals.server.access.resources import Organisation
 from runvitals.server.http.latest_reading import MOMENT_S
-from runvitals.server.http.router import Router
+from runvitals.server.http.plain_routes import PlainRoute
 from runvitals.server.services import SharedServices, shared_services_of
 from runvitals.store.errors import MetadataStoreUnavailable
 
-router = Router(include_in_schema=False)
 
-
-@router.get("/healthz", dependencies=[needs(PUBLIC)])
-async def live(request: Request) -> Response:
+async def _live(request: Request) -> Response:
     """Say that the process serves."""
     return PlainTextResponse("ok\n")
 
 
-@router.get("/readyz", dependencies=[needs(PUBLIC)])
-async def ready(request: Request) -> Response:
+async def _ready(request: Request) -> Response:
     """Say whether samples become durable."""
     problem, warnings = await shared_services_of(request).health.readiness()
     body = {"ready": problem is None, "problem": problem, "warnings": warnings}
     return JSONResponse(body, 503 if problem else 200)
 
 
-@router.get(METRICS_PATH, dependencies=[needs(AUTHENTICATED)])
-async def metrics(request: Request) -> Response:
+async def _metrics(request: Request) -> Response:
     """Give the metrics of the server, and of usage to those who may read them."""
     services = shared_services_of(request)
     text, usage = await asyncio.gather(services.health.exposition(), _usage_text(services, request))
@@ -58,3 +54,10 @@ async def _usage_text(services: SharedServices, request: Request) -> str:
         except MetadataStoreUnavailable:
             return ""
     return ""
+
+
+ROUTES: Final = (
+    PlainRoute("/healthz", RoutePermission(PUBLIC), _live),
+    PlainRoute("/readyz", RoutePermission(PUBLIC), _ready),
+    PlainRoute(METRICS_PATH, RoutePermission(AUTHENTICATED), _metrics),
+)

@@ -235,12 +235,22 @@ class JournalView:
         return sorted({media.step for media in self.reader.logged_media(key) if media.step is not None})
 
     def logged_others(self, selection: ValueSelection, limit: int) -> list[LoggedValue]:
-        """Return nothing: only numbers of journals are in memory; `runvitals export` reads the rest."""
-        return []
+        """See `RunView.logged_others`. The newest ones are in memory; `runvitals export` reads the rest."""
+        low = -inf if selection.first_step is None else selection.first_step
+        high = inf if selection.last_step is None else selection.last_step
+        selected = []
+        for name, history in self.reader.histories.items():
+            writer = self.reader.facts.writer(name)
+            selected += [
+                LoggedValue(writer.host, writer.rank, *other)
+                for other in history.others
+                if low <= other.step <= high and (not selection.keys or other.key in selection.keys)
+            ]
+        return sorted(selected, key=lambda value: (value.step, value.time_ms))[-limit:]
 
     def other_names(self) -> list[str]:
         """See `RunView.other_names`."""
-        return []
+        return sorted({other.key for history in self.reader.histories.values() for other in history.others})
 
     def saved_files(self) -> list[SavedFile]:
         """See `RunView.saved_files`."""

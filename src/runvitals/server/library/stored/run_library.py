@@ -73,6 +73,7 @@ class OpenedStoredRun:
         self.version = version
         self._quick, self._thorough = quick, thorough
         self._views: list[tuple[StoredRun, CachedRead]] = []
+        self._facts: int | None = None
 
     def invalidate(self) -> None:
         """Refresh all views before their next use."""
@@ -80,7 +81,14 @@ class OpenedStoredRun:
             cached.invalidate()
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """Return the result of `work`, called with an up-to-date view."""
+        """Return the result of `work`, called with an up-to-date view.
+
+        It has all writers and names of values that this server had stored when it was called.
+        """
+        version = self.version()
+        if version is not None and version.facts != self._facts:
+            self._facts = version.facts
+            self.invalidate()
         view, cached = self._free_view()
         return await cached.use(lambda: work(view), self._quick if quick else self._thorough)
 

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.bodies import RequestBody, ResponseBody
@@ -33,7 +32,7 @@ from runvitals.server.organisation.routes.changed_settings import (
     put_settings,
 )
 from runvitals.server.organisation.settings import checked_settings
-from runvitals.server.service_parameters import TheAccess, TheNotices, TheServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester, TheServices
 
 router = Router()
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.key_rules import KeySchema, key_schemas
 from runvitals.server.accounts.storage.keys import KeyRow
@@ -16,7 +15,7 @@ from runvitals.server.http.bodies import page_body
 from runvitals.server.http.listing import ThePage, part_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
-from runvitals.server.service_parameters import TheAccess, TheNotices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester
 
 router = Router()
 

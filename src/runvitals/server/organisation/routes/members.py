@@ -12,7 +12,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import CommandLine
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.accounts.routes.account_schema import AccessLevel, BillingRole, OrganisationRole
 from runvitals.server.accounts.storage.users import ListedUser, UserRow
@@ -22,7 +22,7 @@ from runvitals.server.http.listing import ThePage, sorted_page
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
-from runvitals.server.service_parameters import TheAccess, TheNotices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester
 
 CSV_COLUMNS = ("user_name", "email", "role", "access", "teams", "state", "last_active")
 _INACTIVE_MS = 182 * DAY_MS

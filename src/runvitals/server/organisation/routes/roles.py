@@ -12,14 +12,13 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.custom_roles import CustomRole, custom_role
 from runvitals.server.access.decisions.matrix import CUSTOM_ACTIONS
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.storage.roles import RoleRow
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 MAX_PERMISSIONS = 100
 RoleName = Annotated[str, Path(max_length=64)]

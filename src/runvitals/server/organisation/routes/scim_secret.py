@@ -5,12 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.key_rules import check_session
 from runvitals.server.doors.scim.messages import PREFIX
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 router = Router()
 

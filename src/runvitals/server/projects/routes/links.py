@@ -9,7 +9,7 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -17,7 +17,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.guest_links import GuestLinkRow
 from runvitals.server.runs.routes.parameters import RunNumber
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 RUN_PATH = "/runs/{run}"
 LinkId = Annotated[int, Path(ge=1, le=2**31 - 1)]

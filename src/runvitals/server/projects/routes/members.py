@@ -11,7 +11,6 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
@@ -19,7 +18,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.projects.storage.owned_projects import ProjectDetail, ProjectMember
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
-from runvitals.server.service_parameters import TheAccess, TheNotices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester
 from runvitals.store.errors import NotAllowed, NotFound
 
 MemberName = Annotated[str, Path(max_length=64)]

@@ -16,7 +16,7 @@ from runvitals.server.access.decisions.directory import entity_defaults
 from runvitals.server.access.decisions.policies import visibility_problem
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Project, Visibility
 from runvitals.server.artifacts.link_refusal import refusal
 from runvitals.server.artifacts.storage.rows import LinkedVersions
@@ -41,7 +41,7 @@ from runvitals.server.runs.routes.project_parameters import (
     resource_of,
     trash_ms,
 )
-from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices, TheRequester
 from runvitals.store.errors import NotFound
 
 _NEEDS = {

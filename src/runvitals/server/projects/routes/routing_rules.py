@@ -10,14 +10,13 @@ from pydantic import Field
 from runvitals.model.errors import UnknownProject
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.doors.routing import DEFAULT_RULES, FIELDS, InvalidRules, checked_rules
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.runs.routes.project_parameters import PATH, ProjectName
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 _PATHS: Final = ("/projects/{project:path}/routing-rules", f"{PATH}/routing-rules")
 

@@ -12,13 +12,12 @@ from runvitals.server.access.actions import PUBLIC, Action
 from runvitals.server.access.identification.credentials import LINK_HEADER
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import GuestLink
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.reports.report_ids import slug_of
 from runvitals.server.reports.storage.rows import ReportRow
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.store.errors import NotFound
 
 router = Router()

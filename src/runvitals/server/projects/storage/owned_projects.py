@@ -139,6 +139,8 @@ class OwnedProjectTable(StoredTable):
         key = entity_id, checked_text("name", name)
         text = checked_text("description", description)
         owner = ProjectOwner(entity_id, owner_id, visibility)
+        # One after the other, so that only one of two creates a name.
+        connection.execute(select(entity.c.id).where(entity.c.id == entity_id).with_for_update())
         if find_projects(connection, [key]):
             raise NameTaken(f"the project {key[1]!r} already exists")
         number = ensure_projects(connection, [(key[1], owner)], now_ms)[key]

@@ -1,20 +1,21 @@
-"""`/teams/{team}/registries/{registry}/members`: members of a registry of the organisation."""
+"""`/teams/{team}/registries/{registry}/members` and `…/teams`: who has a role in one of the organisation."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.listing import ThePage, stored_page
+from runvitals.server.http.listing import ThePage, page_of, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.registry.routes.parameters import REGISTRY, NamedRegistry, TheRegistryOfPath, requires
-from runvitals.server.registry.routes.registry_people import the_user
-from runvitals.server.registry.storage.registry_members import RegistryRole
+from runvitals.server.registry.routes.registry_people import teams_of, the_team, the_user
+from runvitals.server.registry.storage.registry_members import RegistryMember, RegistryRole
 
 _MEMBER = f"{REGISTRY}/members/{{name}}"
+_TEAM = f"{REGISTRY}/teams/{{name}}"
 Name = Annotated[str, Path(max_length=64)]
 router = Router()
 
@@ -22,11 +23,21 @@ router = Router()
 class RegistryMemberRole(RequestBody):
     """The role of a member."""
 
-    role: RegistryRole = Field(description="`viewer`: reads it; `member`: also links and sets aliases.")
+    role: Literal["viewer", "member"] = Field(
+        description="`viewer`: reads it; `member`: also links and sets aliases."
+    )
+
+
+class RegistryTeamRole(RequestBody):
+    """The role of a team."""
+
+    role: RegistryRole = Field(
+        description="Of all its members; those who may only look in the team read the registry."
+    )
 
 
 class RegistryMemberSchema(ResponseBody):
-    """A member of a registry of the organisation."""
+    """A user or team with a role in a registry of the organisation."""
 
     name: str
     display_name: str
@@ -42,15 +53,21 @@ class RegistryMembersPage(ResponseBody):
     next: str | None
 
 
+class RegistryTeamsPage(ResponseBody):
+    """A page of the teams with a role in a registry, by name."""
+
+    teams: list[RegistryMemberSchema]
+    total: int
+    next: str | None
+
+
 @router.get(f"{REGISTRY}/members", response_model=RegistryMembersPage, dependencies=requires("registry:read"))
 def members(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     """The members of a registry of the organisation; that of a team has none of its own."""
     rows, total = registry.access.metadata_store.registry_members.page(
         registry.row.id, page.after_id, page.limit
     )
-    names = RegistryMemberSchema.model_fields
-    shown = [{name: getattr(row, name) for name in names} for row in rows]
-    return stored_page("members", shown, total, page)
+    return stored_page("members", [_shown(row) for row in rows], total, page)
 
 
 @router.put(_MEMBER, status_code=204, dependencies=requires("registry:manage_admins"))
@@ -73,6 +90,36 @@ def remove_member(name: Name, registry: TheRegistryOfPath) -> None:
         registry.row.id, user_id, registry.now_ms, registry.changer
     )
     registry.access.rights_changed()
+
+
+@router.get(f"{REGISTRY}/teams", response_model=RegistryTeamsPage, dependencies=requires("registry:read"))
+def teams(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
+    """The teams with a role in a registry of the organisation, without hidden ones."""
+    return page_of("teams", teams_of(registry), lambda row: row.name, page, _shown)
+
+
+@router.put(_TEAM, status_code=204, dependencies=requires("registry:manage_admins"))
+def put_team(name: Name, body: RegistryTeamRole, registry: TheRegistryOfPath) -> None:
+    """Give the members of a team a role in a registry of the organisation, while they are members."""
+    check_has_members(registry)
+    registry.access.metadata_store.registry_teams.put(
+        registry.row.id, the_team(registry, name), body.role, registry.now_ms, registry.changer
+    )
+    registry.access.rights_changed()
+
+
+@router.delete(_TEAM, status_code=204, dependencies=requires("registry:manage_admins"))
+def remove_team(name: Name, registry: TheRegistryOfPath) -> None:
+    """Take a team its role in a registry of the organisation."""
+    check_has_members(registry)
+    registry.access.metadata_store.registry_teams.remove(
+        registry.row.id, the_team(registry, name), registry.now_ms, registry.changer
+    )
+    registry.access.rights_changed()
+
+
+def _shown(row: RegistryMember) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in RegistryMemberSchema.model_fields}
 
 
 def check_has_members(registry: NamedRegistry) -> None:

@@ -11,12 +11,12 @@ from runvitals.model.artifact_names import is_version
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Registry
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.registry.storage.registries import RegistryRow
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 TEAM: Final = "/teams/{team}/registries"
 REGISTRY: Final = TEAM + "/{registry}"

@@ -12,7 +12,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Registry
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.http.bodies import RequestBody, ResponseBody
@@ -30,7 +30,7 @@ from runvitals.server.registry.routes.parameters import (
 )
 from runvitals.server.registry.routes.registry_people import who_may_administer
 from runvitals.server.registry.storage.registries import RegistryRow
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 Text = Annotated[str, Query(description="Part of the name or description.", max_length=200)]
 Alias = Annotated[str, Path(max_length=256)]

@@ -26,6 +26,7 @@ from runvitals.server.registry.routes.parameters import (
     requires,
     version_named,
 )
+from runvitals.server.registry.routes.registry_people import deciders_of
 from runvitals.server.registry.storage.alias_requests import AliasRequest, RequestState
 from runvitals.server.service_parameters import TheOutsideServices
 from runvitals.server.user_content.markdown import html_of
@@ -139,7 +140,7 @@ def request_alias(
         raise HTTPException(409, f"version {version.number} has the alias {body.alias!r} already")
 
     def news(request: AliasRequest) -> Iterable[Notification]:
-        receivers = {admin.user_id for admin in store.registries.admins(registry.row.id)}
+        receivers = deciders_of(registry)
         asks = f"asks for the alias {request.alias} of {request.collection} v{request.number}"
         return _news(registry, request, receivers, "registry.request", asks, body.text)
 
@@ -171,8 +172,7 @@ def comment(
     def news(_: AliasRequest) -> Iterable[Notification]:
         said = f"commented on the request for {request.alias} of {request.collection} v{request.number}"
         people = {row.author_id for row in table.comments(request.id)} | {request.author_id}
-        admins = registry.access.metadata_store.registries.admins(registry.row.id)
-        people |= {admin.user_id for admin in admins}
+        people |= deciders_of(registry)
         return _news(registry, request, people, f"comment:{request.comments}", said, body.text)
 
     with checking("text"):

@@ -12,6 +12,7 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifact_models import EntriesPage
+from runvitals.server.artifacts.routes.small_contents import SMALL_CONTENTS, Paths, small_contents_response
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
     CollectionVersion,
@@ -192,8 +193,10 @@ def _source_of(registry: NamedRegistry, body: models.NewRegistryLink) -> Collect
     what = f"artifact {f'{body.artifact}:{body.version}'!r}"
     owner = access.directory.entity_named(entity or "")
     project = None if owner is None else access.directory.project_named(owner.id, project_name)
-    if project is None or project.deleted:
+    if len(parts) < 2:
         raise HTTPException(404, f"there is no {what}; expected project/name or team/project/name")
+    if project is None or project.deleted:
+        access.hide(registry.requester, what)
     item = ProjectItem("artifact", 0, project)
     access.require(registry.requester, Action.ARTIFACT_READ, item, what, changes=False)
     member = access.metadata_store.artifacts.collections.member(project.id, f"{name}:{body.version}")
@@ -230,8 +233,7 @@ def _card(registry: NamedRegistry, row: CollectionVersion, request: Request) -> 
     """Return the text of the model card of a version; empty: it has none that can be shown."""
     store = registry.access.metadata_store
     for entry in store.artifacts.entries.named(row.version.id, _CARDS):
-        stored = None if entry.sha256 is None else store.stored_files.stored(entry.sha256, entry.place)
-        opened = None if stored is None else received_files(request).open_file(stored)
+        opened = None if entry.stored is None else received_files(request).open_file(entry.stored)
         if opened is not None:
             with opened.file as content:
                 return content.read(MAX_CHARACTERS).decode("utf-8", "replace")[:MAX_CHARACTERS]
@@ -286,6 +288,21 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 @router.get(
+    f"{VERSION}/contents",
+    response_class=Response,
+    responses=SMALL_CONTENTS,
+    dependencies=requires("registry:download"),
+)
+def small_contents(
+    request: Request, registry: TheRegistryOfPath, version: TheLinkedVersion, paths: Paths
+) -> Response:
+    """Small files of a version together, at most 1 MiB: those that are left out are fetched one by one."""
+    response = small_contents_response(request, registry.access, version.version.id, paths)
+    count_download(registry.access.metadata_store, registry.requester, version.id, registry.now_ms)
+    return response
+
+
+@router.get(
     f"{VERSION}/files/{{path:path}}",
     response_class=Response,
     dependencies=requires("registry:download"),
@@ -305,15 +322,14 @@ def file(
     """A file of a version. Who reads the registry reads it, also where its project is restricted."""
     store = registry.access.metadata_store
     entry = store.artifacts.entries.get(version.version.id, path)
-    if entry is None or entry.sha256 is None:
+    if entry is None or entry.stored is None:
         raise HTTPException(404, f"the version has no file {path!r}")
-    stored = store.stored_files.stored(entry.sha256, entry.place)
-    if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
+    if redirect and (elsewhere := bucket_redirect(received_files(request), entry.stored)) is not None:
         count_download(store, registry.requester, version.id, registry.now_ms)
         return elsewhere
-    opened = None if stored is None else received_files(request).open_file(stored)
+    opened = received_files(request).open_file(entry.stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
     count_download(store, registry.requester, version.id, registry.now_ms)
     store.read_days.note_version(version.version.id, registry.now_ms)
-    return content_response(request, opened, entry.sha256, download)
+    return content_response(request, opened, entry.stored.sha256, download)

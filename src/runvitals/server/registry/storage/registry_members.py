@@ -1,4 +1,4 @@
-"""Members of registries of the organisation. The members of a team's registry are those of the team."""
+"""Users and teams with a role in registries of the organisation. A team's registry has those of the team."""
 
 from __future__ import annotations
 
@@ -10,20 +10,27 @@ from sqlalchemy import Connection, delete, func, insert, select
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed
-from runvitals.server.database.tables.accounts import entity, project_member, user_account
+from runvitals.server.database.tables.accounts import entity, project_member, team, user_account
+from runvitals.server.database.tables.registry import registry_team
 from runvitals.server.registry.storage.registries import record_registry
 from runvitals.store.errors import LimitReached, NotFound
 
 MAX_MEMBERS: Final = 10_000
 
-RegistryRole = Literal["viewer", "member"]
+RegistryRole = Literal["viewer", "member", "admin"]
+"""Users who are `admin` are in `RegistryTable.admins`; teams are here."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryMember:
-    """A member of a registry. `created_ms`: since when, or since when with this role."""
+    """A user or team with a role in a registry.
 
-    user_id: int
+    Attributes:
+        id: of the user, or of the team as an entity.
+        created_ms: since when they have this role.
+    """
+
+    id: int
     name: str
     display_name: str
     role: RegistryRole
@@ -31,7 +38,7 @@ class RegistryMember:
 
 
 class RegistryMemberTable:
-    """The members of registries.
+    """The users, or the teams, with a role in registries.
 
     Example:
         >>> metadata_store.registry_members.put(registry.id, user.id, "member", now_ms, by)
@@ -39,79 +46,85 @@ class RegistryMemberTable:
         ['ada']
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kind: Literal["user", "team"]) -> None:
         self._database = database
+        self._kind = kind
+        self._rows = project_member if kind == "user" else registry_team
+        self._id = self._rows.c[f"{kind}_id"]
+        account = user_account if kind == "user" else team
+        self._names = (
+            select(
+                self._id, entity.c.name, account.c.display_name, self._rows.c.role, self._rows.c.created_ms
+            )
+            .join(account, (account.c.id if kind == "user" else account.c.entity_id) == self._id)
+            .join(entity, entity.c.id == account.c.entity_id)
+            .where(entity.c.deleted_ms.is_(None))
+        )
 
     def page(self, project_id: int, skip: int, limit: int) -> tuple[list[RegistryMember], int]:
-        """A page of the members of a registry by name, and how many there are."""
-        columns = project_member.c
-        members = (
-            select(
-                columns.user_id, entity.c.name, user_account.c.display_name, columns.role, columns.created_ms
-            )
-            .join(user_account, user_account.c.id == columns.user_id)
-            .join(entity, entity.c.id == user_account.c.entity_id)
-            .where(columns.project_id == project_id)
-        )
+        """A page of those with a role in a registry, by name, and how many there are."""
+        members = self._names.where(self._rows.c.project_id == project_id)
+        counted = select(func.count()).select_from(members.subquery())
         with self._database.read() as connection:
             rows = connection.execute(members.order_by(entity.c.name).offset(skip).limit(limit))
-            return [RegistryMember(*row) for row in rows], _count(connection, project_id)
+            found = [RegistryMember(*row) for row in rows]
+            return found, int(connection.execute(counted).scalar_one())
 
-    def put(self, project_id: int, user_id: int, role: RegistryRole, now_ms: int, by: Changer) -> None:
-        """Add a user to a registry, or change their role there.
+    def put(self, project_id: int, member_id: int, role: RegistryRole, now_ms: int, by: Changer) -> None:
+        """Give a user or team a role in a registry, or another one.
 
         Raises:
             LimitReached: the registry has too many members.
         """
-        columns = project_member.c
-        same = (columns.project_id == project_id, columns.user_id == user_id)
+        columns = self._rows.c
+        same = (columns.project_id == project_id, self._id == member_id)
 
         def work(connection: Connection) -> None:
             before = connection.execute(select(columns.role).where(*same)).scalar()
             if before == role:
                 return
-            if before is None and _count(connection, project_id) >= MAX_MEMBERS:
+            if before is None and self._count(connection, project_id) >= MAX_MEMBERS:
                 raise LimitReached(f"the registry has {MAX_MEMBERS:,} members: remove one first")
-            row = {"project_id": project_id, "user_id": user_id, "role": role, "created_ms": now_ms}
-            connection.execute(delete(project_member).where(*same))
-            connection.execute(insert(project_member).values(row))
+            row = {"project_id": project_id, self._id.name: member_id, "role": role, "created_ms": now_ms}
+            connection.execute(delete(self._rows).where(*same))
+            connection.execute(insert(self._rows).values(row))
             rights_changed(connection)
-            name = _name(connection, user_id)
+            name = self._name(connection, member_id)
             action = "registry.member_add" if before is None else "registry.member_role"
-            was = None if before is None else {"user": name, "role": before}
-            now = {"user": name, "role": role}
+            was = None if before is None else {self._kind: name, "role": before}
+            now = {self._kind: name, "role": role}
             record_registry(connection, project_id, action, now_ms, by, before=was, after=now)
 
         self._database.write(work)
 
-    def remove(self, project_id: int, user_id: int, now_ms: int, by: Changer) -> None:
-        """Remove a user from a registry.
+    def remove(self, project_id: int, member_id: int, now_ms: int, by: Changer) -> None:
+        """Take a user or team the role in a registry.
 
         Raises:
-            NotFound: they are no member.
+            NotFound: they have none.
         """
-        columns = project_member.c
-        same = (columns.project_id == project_id, columns.user_id == user_id)
+        same = (self._rows.c.project_id == project_id, self._id == member_id)
 
         def work(connection: Connection) -> None:
-            name = _name(connection, user_id)
-            if not connection.execute(delete(project_member).where(*same)).rowcount:
+            name = self._name(connection, member_id)
+            if not connection.execute(delete(self._rows).where(*same)).rowcount:
                 raise NotFound(f"{name!r} is no member of the registry")
             rights_changed(connection)
-            record_registry(
-                connection, project_id, "registry.member_remove", now_ms, by, before={"user": name}
-            )
+            was = {self._kind: name}
+            record_registry(connection, project_id, "registry.member_remove", now_ms, by, before=was)
 
         self._database.write(work)
 
+    def _count(self, connection: Connection, project_id: int) -> int:
+        members = select(func.count()).where(self._rows.c.project_id == project_id, self._id.is_not(None))
+        return int(connection.execute(members).scalar_one())
 
-def _count(connection: Connection, project_id: int) -> int:
-    members = select(func.count()).where(
-        project_member.c.project_id == project_id, project_member.c.user_id.is_not(None)
-    )
-    return int(connection.execute(members).scalar_one())
-
-
-def _name(connection: Connection, user_id: int) -> str:
-    named = select(entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
-    return str(connection.execute(named.where(user_account.c.id == user_id)).scalar_one())
+    def _name(self, connection: Connection, member_id: int) -> str:
+        named = select(entity.c.name).where(entity.c.id == member_id)
+        if self._kind == "user":
+            named = (
+                select(entity.c.name)
+                .join(user_account, user_account.c.entity_id == entity.c.id)
+                .where(user_account.c.id == member_id)
+            )
+        return str(connection.execute(named).scalar_one())

@@ -12,7 +12,7 @@ from pydantic import Field
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields
@@ -24,7 +24,7 @@ from runvitals.server.reports.notices import ReportNotices
 from runvitals.server.reports.routes.block_models import Finite, ItemId
 from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId, record
 from runvitals.server.reports.storage.comments import CommentRow, NewComment
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.user_content.image_links import ImageLinks
 from runvitals.server.user_content.markdown import html_of, mentions_of
 

@@ -8,11 +8,10 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 _EDITING = f"{REPORT}/editing"
 router = Router()

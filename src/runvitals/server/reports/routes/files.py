@@ -10,14 +10,13 @@ from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.router import Router
 from runvitals.server.reports.report_files import keep_file
 from runvitals.server.reports.routes.reports import REPORT, TheReport
-from runvitals.server.service_parameters import TheAccess, received_files
+from runvitals.server.service_parameters import TheAccess, TheRequester, received_files
 from runvitals.server.user_content.pictures import (
     MEDIA_TYPES,
     PictureTooLarge,

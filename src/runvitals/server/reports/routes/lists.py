@@ -8,7 +8,6 @@ from fastapi import Query, Request
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -16,7 +15,7 @@ from runvitals.server.reports.routes import report_models as models
 from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId
 from runvitals.server.reports.routes.shown_reports import shown_list
 from runvitals.server.reports.storage.readers import Of, ReportSelection
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 router = Router()
 

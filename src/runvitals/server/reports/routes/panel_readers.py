@@ -26,7 +26,7 @@ def reader_of(
         services.library,
         services.findings,
         services.kept_means,
-        services.kept_panels,
+        services.kept_panels(),
         readable,
         project_finder(services.access),
     )

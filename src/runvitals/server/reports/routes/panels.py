@@ -12,7 +12,7 @@ from runvitals.model.filter import Filter
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester, requester_of
+from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.charts.routes.overlay import Place, in_time
 from runvitals.server.files.routes.media import Sha256
@@ -25,7 +25,7 @@ from runvitals.server.reports.panels import USUAL_POINTS, WHOLE, PanelExtract, S
 from runvitals.server.reports.routes import panel_models as models
 from runvitals.server.reports.routes.panel_readers import reader_of
 from runvitals.server.reports.routes.reports import REPORT, TheReport, author_of, record
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import SharedServices, shared_services_of
 
 PanelId = Annotated[str, Path(pattern="^[a-z0-9]{4,24}$")]
@@ -71,7 +71,7 @@ def requested_panel(
     revision = None if draft else row.published_revision
     if revision is None:
         access.require(requester, Action.REPORT_UPDATE, report, f"the working copy of report {row.id}")
-    panels = services.kept_panels.panels(
+    panels = services.kept_panels().panels(
         row.id, revision or row.head_revision, access.accounts.reports.document
     )
     shown = panels.get(panel)
@@ -142,7 +142,7 @@ async def panel_file(request: Request, requested: ThePanel, sha256: Sha256) -> R
     for named in await reader.library.named([run["id"]], place):
         content = await named.opened.use(lambda view: view.content(sha256, _refuse_artifact), quick=True)
         if content is not None:
-            return content_response(request, content, sha256)
+            return await run_in_threadpool(content_response, request, content, sha256)
     raise nothing
 
 

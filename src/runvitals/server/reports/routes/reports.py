@@ -11,9 +11,10 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import ServiceAccount, User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
@@ -28,13 +29,14 @@ from runvitals.server.reports.storage.report_table import ReportTable
 from runvitals.server.reports.storage.rows import ReportAuthor, ReportEdited, ReportRow
 from runvitals.server.reports.templates import document_of_template
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.store.errors import NotFound
 
 REPORT = "/reports/{report}"
 router = Router()
 
 
+@immediate
 def the_report(report: str, request: Request, access: TheAccess) -> ProjectItem:
     """Return the report of the path; `needs` has looked it up and decided."""
     item: ProjectItem = request.state.report
@@ -44,6 +46,7 @@ def the_report(report: str, request: Request, access: TheAccess) -> ProjectItem:
 TheReport = Annotated[ProjectItem, Depends(the_report)]
 
 
+@immediate
 def the_user_id(requester: TheRequester) -> int:
     """Return the id of the user.
 

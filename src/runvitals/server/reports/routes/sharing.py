@@ -8,7 +8,6 @@ from fastapi import HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -23,7 +22,7 @@ from runvitals.server.projects.routes.links import (
 )
 from runvitals.server.reports.routes.reports import REPORT, TheReport, record
 from runvitals.server.reports.storage.rows import ShareRole
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 
 ShareName = Annotated[str, Path(description="The name of the user.", max_length=64)]
 router = Router()

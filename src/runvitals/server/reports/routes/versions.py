@@ -7,14 +7,13 @@ from typing import Annotated, Any
 from fastapi import HTTPException, Path
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.reports.own_edits import Edit, own_edits
 from runvitals.server.reports.routes import report_models as models
 from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId, author_of, record
 from runvitals.server.reports.routes.shown_reports import whole
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.store.errors import NotFound
 
 RevisionOfPath = Annotated[int, Path(ge=1, le=2**31 - 1)]

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
-from fastapi import HTTPException, Request
 from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import AmbiguousName, CannotWrite, UnknownRun
 from runvitals.server.access.actions import AUTHENTICATED

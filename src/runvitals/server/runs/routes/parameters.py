@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Path, Query, Request
+from fastapi import Depends, Path, Query
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.journal.paths import check_run_id
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
@@ -14,11 +16,13 @@ from runvitals.model.mongo_filter import MAX_LENGTH as MAX_JSON_LENGTH
 from runvitals.model.mongo_filter import BadFilter, parse_filters
 from runvitals.model.run_state import State
 from runvitals.server.http.errors import InvalidFields, answering
+from runvitals.server.http.immediate import immediate
 from runvitals.server.library.editable_library import EditableLibrary, StoppingLibrary
 from runvitals.server.library.run_library import Library, OpenedRun, SeriesSelection
 from runvitals.server.services import services_of
 
 
+@immediate
 def the_library(request: Request) -> Library:
     """Return the library of the application."""
     return services_of(request).library
@@ -46,6 +50,7 @@ StepLimit = Annotated[float | None, Query(ge=-(2.0**53), le=2.0**53)]
 MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; more are put into buckets.")]
 
 
+@immediate
 def checked_run_id(run: RunId) -> str:
     """Return the run id of the path, or raise 404 for one that no run can have."""
     with answering(404):
@@ -55,6 +60,7 @@ def checked_run_id(run: RunId) -> str:
 CheckedRunId = Annotated[str, Depends(checked_run_id)]
 
 
+@immediate
 def run_number(
     request: Request,
     entity: Annotated[
@@ -73,6 +79,7 @@ def run_number(
 RunNumber = Annotated[int | None, Depends(run_number)]
 
 
+@immediate
 def project_number(request: Request) -> int | None:
     """Return the number of the project of the path; None if no check of a permission looked it up."""
     number: int | None = getattr(request.state, "project_number", None)
@@ -90,6 +97,7 @@ async def opened_run(run: CheckedRunId, library: TheLibrary, number: RunNumber) 
 TheRun = Annotated[OpenedRun, Depends(opened_run)]
 
 
+@immediate
 def editable_library(request: Request, library: TheLibrary) -> EditableLibrary:
     """Return the library of the application, for a request that changes something.
 
@@ -113,6 +121,7 @@ def editable_library(request: Request, library: TheLibrary) -> EditableLibrary:
 TheEditableLibrary = Annotated[EditableLibrary, Depends(editable_library)]
 
 
+@immediate
 def stopping_library(request: Request, library: TheEditableLibrary) -> StoppingLibrary:
     """Return the library of the application, for a request that reaches a training.
 
@@ -163,6 +172,7 @@ def readable_runs(request: Request) -> ReadableRuns | None:
 TheReadableRuns = Annotated[ReadableRuns | None, Depends(readable_runs)]
 
 
+@immediate
 def requested_place(
     readable: TheReadableRuns,
     project: Annotated[str | None, Query(description="Only of this project.")] = None,

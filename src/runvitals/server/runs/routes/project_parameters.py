@@ -12,14 +12,14 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import PROJECT_ACTIONS, Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.policies import visibility_problem
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Project, Visibility
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
 from runvitals.server.runs.routes.parameters import ProjectNumber
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of
 

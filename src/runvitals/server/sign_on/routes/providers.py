@@ -8,7 +8,6 @@ from fastapi import HTTPException
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
@@ -16,7 +15,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.organisation.routes.changed_settings import PROVIDERS, enforced_by
 from runvitals.server.outbound.policy import Blocked
-from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices, TheRequester
 from runvitals.server.sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers
 
 router = Router()

@@ -12,7 +12,7 @@ from pydantic import Field
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes import pending_sign_in
@@ -41,7 +41,13 @@ from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices, TheServices
+from runvitals.server.service_parameters import (
+    TheAccess,
+    TheNotices,
+    TheOutsideServices,
+    TheRequester,
+    TheServices,
+)
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.outcomes import (
     Confirmed,

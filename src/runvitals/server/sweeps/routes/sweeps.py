@@ -12,7 +12,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import ServiceAccount, User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
@@ -23,7 +23,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.runs.storage.run_places import RunPlace
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import LOST_MS
 from runvitals.server.sweeps.configuration import InvalidConfiguration, shown_configuration
@@ -116,8 +116,7 @@ def create_sweep(
     try:
         source = from_json(sent.configuration)
     except InvalidConfiguration as error:
-        fields = (problem.partition(": ") for problem in error.problems)
-        raise InvalidFields({f"configuration.{where}": what for where, _, what in fields}) from None
+        raise InvalidFields(dict(map(_field_problem, error.problems))) from None
     prior = [_prior_run(access, requester, project, run_id) for run_id in sent.prior_runs]
     principal = requester.principal
     new = NewSweep(
@@ -134,6 +133,12 @@ def create_sweep(
     for run in prior:
         access.metadata_store.sweeps.runs.begin(row.id, run.uid, run.run_id, access.clock())
     return _to_response(access, requester, access.metadata_store.sweeps.sweeps.get(row.id))
+
+
+def _field_problem(problem: str) -> tuple[str, str]:
+    """Return the field that a problem of a configuration is about, and the problem."""
+    where, colon, what = problem.partition(": ")
+    return (f"configuration.{where}", what) if colon else ("configuration", problem)
 
 
 def _prior_run(access: AccessControl, requester: Requester, project: int, run_id: str) -> RunPlace:

@@ -8,11 +8,10 @@ from fastapi import Path
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Account
 from runvitals.server.accounts.routes.users import UserPage, user_page
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.teams.routes.profile import TeamPage, team_page
 
 router = Router()

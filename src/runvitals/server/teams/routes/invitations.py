@@ -12,11 +12,11 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.matrix import Role
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheNotices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester
 from runvitals.server.teams.routes.inviting import (
     InvitationResult,
     InvitationResults,

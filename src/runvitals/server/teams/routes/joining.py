@@ -12,7 +12,7 @@ from runvitals.server.access.control import AccessControl, unauthenticated
 from runvitals.server.access.decisions.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Access, Anonymous, User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Account, Organisation
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
@@ -20,7 +20,7 @@ from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages, team_messages
 from runvitals.server.organisation.settings import enforced_switches
-from runvitals.server.service_parameters import TheAccess, TheNotices, TheServices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester, TheServices
 from runvitals.server.teams.routes.inviting import check_admission, check_role, may_admit
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.teams.storage.join_requests import MAX_MESSAGE, JoinRequestRow

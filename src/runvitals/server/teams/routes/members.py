@@ -12,7 +12,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Member
 from runvitals.server.accounts.routes.account_schema import AccessLevel
 from runvitals.server.http.bodies import RequestBody, ResponseBody
@@ -22,7 +22,7 @@ from runvitals.server.http.listing import ThePage, sorted_page
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.service_parameters import TheAccess, TheNotices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester
 from runvitals.server.teams.routes.parameters import TEAM_ACTIONS, MemberName, TheTeam, entity_of
 from runvitals.server.teams.storage.members import MemberRow
 from runvitals.server.teams.storage.teams import TeamRow

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal, NamedTuple, cast
 
 from fastapi import Depends, Path
 from pydantic import Field
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity
 from runvitals.server.http.bodies import ResponseBody
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NotFound
 
@@ -36,6 +37,29 @@ def the_team(team: TeamName, access: TheAccess, requester: TheRequester) -> Team
 
 
 TheTeam = Annotated[TeamRow, Depends(the_team)]
+
+
+class AutomationOwner(NamedTuple):
+    """Who has automations and receivers of their messages: a team, or the organisation.
+
+    `id`: as an entity.
+    """
+
+    id: int
+    name: str
+
+
+def the_automation_owner(team: TeamName, access: TheAccess, requester: TheRequester) -> AutomationOwner:
+    """Return the team of the path or the organisation, or raise 404; `needs` has checked the rights."""
+    if team.lower() == ORGANISATION:
+        known = access.directory.entity_named(ORGANISATION)
+        number = access.accounts.ensure_organisation(access.clock()) if known is None else known.id
+        return AutomationOwner(number, ORGANISATION)
+    row = the_team(team, access, requester)
+    return AutomationOwner(row.id, row.name)
+
+
+TheAutomationOwner = Annotated[AutomationOwner, Depends(the_automation_owner)]
 
 
 def entity_of(access: AccessControl, team: TeamRow) -> Entity:

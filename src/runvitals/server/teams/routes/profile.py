@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.routes.profile import ShownLink
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
@@ -18,7 +18,7 @@ from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
 from runvitals.server.reports.routes.pins import PinnedReports, pinned_reports, set_pinned_reports
 from runvitals.server.reports.routes.report_models import ListedReport
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.teams.routes.joining import WayToJoin, join_of
 from runvitals.server.teams.routes.parameters import TeamSchema, TheTeam, entity_of, team_schema
 from runvitals.server.teams.storage.teams import TeamRow

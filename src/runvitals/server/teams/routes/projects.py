@@ -9,12 +9,11 @@ from fastapi import Query
 from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import page_body
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.projects.routes.readable import project_json, readable_projects
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 
 router = Router()

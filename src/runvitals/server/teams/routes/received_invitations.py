@@ -11,14 +11,14 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import Access, User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Account
 from runvitals.server.account_services import AccountServices
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.server.teams.routes.inviting import Invitation, InvitationsPage, check_admission, invitation_of
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.store.errors import NoLongerValid

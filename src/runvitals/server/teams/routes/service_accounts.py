@@ -16,7 +16,7 @@ from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.accounts.routes.key_rules import (
     KeyScopeName,
@@ -32,7 +32,7 @@ from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of, part_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerRow
 from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
 from runvitals.store.errors import NotFound

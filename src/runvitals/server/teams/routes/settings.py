@@ -10,12 +10,12 @@ from pydantic import ConfigDict, Field
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.organisation.settings import enforced_switches
-from runvitals.server.service_parameters import TheAccess, TheNotices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester
 from runvitals.server.teams.routes.parameters import TEAM_ACTIONS, TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
 

@@ -10,7 +10,6 @@ from pydantic import ConfigDict, Field
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation, Visibility
 from runvitals.server.artifacts.link_refusal import refusal
 from runvitals.server.artifacts.storage.rows import LinkedVersions
@@ -21,7 +20,7 @@ from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.service_parameters import TheAccess, TheNotices
+from runvitals.server.service_parameters import TheAccess, TheNotices, TheRequester
 from runvitals.server.teams.routes.parameters import TeamSchema, TheTeam, team_schema
 from runvitals.server.teams.storage.teams import MAX_JOIN_DOMAINS, checked_labels
 

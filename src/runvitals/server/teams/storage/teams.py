@@ -26,7 +26,9 @@ from runvitals.server.database.tables.accounts import (
     service_account,
     team,
 )
+from runvitals.server.database.tables.alerts import automation, notification, raised_event
 from runvitals.server.database.tables.buckets import team_bucket
+from runvitals.server.database.tables.destinations import destination, team_secret
 from runvitals.server.database.tables.runs import token
 from runvitals.server.projects.storage.project_transfer import adopt_projects
 from runvitals.store.errors import LimitReached, NotFound
@@ -285,6 +287,8 @@ class TeamTable(StoredTable):
             raise NotFound(f"there is no team with id {team_id} in the trash")
         remove_picture(connection, team_id)
         connection.execute(delete(team).where(team.c.entity_id == team_id))
+        for owned in (automation, raised_event, notification, destination, team_secret):
+            connection.execute(delete(owned).where(owned.c.team_id == team_id))
         connection.execute(update(entity).where(entity.c.id == team_id).values(purged_ms=now_ms))
         record(connection, now_ms, by, "team.purge", entity=(owner.id, owner.name))
         rights_changed(connection)

@@ -11,11 +11,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.usage.routes.billing_text import MailAddress, PlainText
 from runvitals.server.usage.storage.alerts import Recipients
 from runvitals.server.usage.usage_alerts import AlertSettings, alert_settings

@@ -9,13 +9,12 @@ from fastapi import Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.usage.charges import CHARGES
 from runvitals.server.usage.limits import Use, checked_plan
 from runvitals.server.usage.routes.billing_text import PlainText

@@ -9,12 +9,11 @@ from fastapi import HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.usage.charges import MICRO, UNITS
 from runvitals.server.usage.routes.billing_text import PlainText
 from runvitals.server.usage.routes.usage import TheReports

@@ -12,7 +12,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.account_services import AccountServices
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
@@ -21,7 +21,7 @@ from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.http.same_origin import INERT_POLICY
 from runvitals.server.mail.message import Message, one_line
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.printed_statements import html_of, pdf_of
@@ -127,7 +127,12 @@ def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) ->
     if statement.number is None:
         raise HTTPException(409, "a draft has no PDF: issue it first")
     headers = {"content-disposition": f'attachment; filename="{statement.number}.pdf"'}
-    return Response(pdf_of(_table(access), statement), media_type="application/pdf", headers=headers)
+    try:
+        pdf = pdf_of(_table(access), statement)
+    except ModuleNotFoundError:
+        text = "this server makes no PDF, which needs pip install 'runvitals[pdf]'; the page can be printed"
+        raise HTTPException(501, text) from None
+    return Response(pdf, media_type="application/pdf", headers=headers)
 
 
 @router.get("/billing/statements/{number}.html", dependencies=[needs(_READS)], response_model=None)

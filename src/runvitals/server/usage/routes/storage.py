@@ -15,17 +15,18 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
 from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.listing import PageRequest, ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, ProjectStorage, RunStorage
 from runvitals.server.runs.routes.project_parameters import trash_ms
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.routes.own_usage import ProjectBytes
 from runvitals.server.usage.storage.read_days import day_text
+from runvitals.server.usage.storage.reading import StoredTimes
 from runvitals.store.errors import NotFound
 
 router = Router()
@@ -53,10 +54,13 @@ class EntityBytes(ResponseBody):
     artifacts: int
     reports: int
     bytes: int
+    started_ms: int | None = Field(description="When its first run or artifact was made.")
+    last_ms: int | None = Field(description="The newest sample or artifact.")
+    last_read: str | None = Field(description=_LAST_READ)
 
 
 class EntityBytesPage(ResponseBody):
-    """A page of teams and users, the largest first."""
+    """A page of teams and users."""
 
     day: str | None = Field(description="At the beginning of which day; None: nothing was measured yet.")
     entities: list[EntityBytes]
@@ -165,16 +169,16 @@ async def entities(
     ] = None,
     sort: Order = "bytes",
 ) -> dict[str, Any]:
-    """List the bytes that teams and users stored at the beginning of the day, the largest first.
+    """List the bytes that teams and users stored at the beginning of the day.
 
     Only who may read the organisation's usage sees all of them.
     """
     if entity is not None:
         return await _projects(request, access, requester, entity, page, sort)
-    return await run_in_threadpool(_entities, access, requester, page)
+    return await run_in_threadpool(_entities, access, requester, page, sort)
 
 
-def _entities(access: AccessControl, requester: Requester, page: PageRequest) -> dict[str, Any]:
+def _entities(access: AccessControl, requester: Requester, page: PageRequest, sort: str) -> dict[str, Any]:
     access.require(requester, Action.BILLING_READ, Organisation(), "the organisation", changes=False)
     reading = access.metadata_store.usage.reading
     names, day = reading.names(), None
@@ -184,16 +188,19 @@ def _entities(access: AccessControl, requester: Requester, page: PageRequest) ->
         day = row.day
         sizes[row.entity_id][row.kind] += row.bytes
         projects[row.entity_id].add(row.project_id)
-    rows: list[dict[str, Any]] = [
-        {
-            "entity": names.get(("entity", number or 0)),
-            "projects": len(projects[number]),
-            **by_kind,
-            "bytes": sum(by_kind.values()),
-        }
-        for number, by_kind in sizes.items()
-    ]
-    rows.sort(key=lambda one: (-one["bytes"], one["entity"] or ""))
+    times = reading.storage_times()
+
+    def facts(number: int | None) -> _Facts:
+        name, size = names.get(("entity", number or 0)) or "", sum(sizes[number].values())
+        known = times.get(number, StoredTimes())
+        return size, known.started_ms, known.last_ms, known.read_day, name
+
+    rows: list[dict[str, Any]] = []
+    for number in _in_order(sizes, sort, facts):
+        size, started_ms, last_ms, read_day, name = facts(number)
+        ages = {"started_ms": started_ms, "last_ms": last_ms, "last_read": day_text(read_day)}
+        about = {"entity": name or None, "projects": len(projects[number]), "bytes": size}
+        rows.append({**about, **sizes[number], **ages})
     return {"day": day, **page_in_order("entities", rows, page)}
 
 

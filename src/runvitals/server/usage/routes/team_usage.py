@@ -10,9 +10,9 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.server.usage.routes.own_usage import StorageUse, storage_limit, storage_use

@@ -12,14 +12,15 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Account, Entity, Organisation
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.csv_response import csv_text
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.focus import COLUMNS, focus_rows
 from runvitals.server.usage.report import UsageSelection
@@ -75,6 +76,7 @@ class UsageReport(ResponseBody):
     forecast: float | None = Field(description="What the month will have cost; None: not known.")
 
 
+@immediate
 def usage_reports(request: Request) -> UsageReports:
     """Return the reports of this server."""
     return shared_services_of(request).usage_reports

@@ -11,6 +11,7 @@ from sqlalchemy import and_, func, select
 
 from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.tables.accounts import entity, service_account
+from runvitals.server.database.tables.artifacts import artifact_collection, artifact_version
 from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import project, run
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
@@ -26,6 +27,25 @@ from runvitals.server.database.tables.usage import (
 )
 from runvitals.server.usage.storage.figures import StorageRow, in_days
 from runvitals.server.usage.storage.names import copied_names, present_names
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTimes:
+    """When the oldest and newest of something that is stored was made, ms UTC, and the day of the last read.
+
+    `read_day`: see `ReadDays`.
+    """
+
+    started_ms: int | None = None
+    last_ms: int | None = None
+    read_day: int | None = None
+
+    def with_others(self, other: StoredTimes) -> StoredTimes:
+        """Return the times of both together."""
+        started = [ms for ms in (self.started_ms, other.started_ms) if ms is not None]
+        last = [ms for ms in (self.last_ms, other.last_ms) if ms is not None]
+        days = [day for day in (self.read_day, other.read_day) if day is not None]
+        return StoredTimes(min(started, default=None), max(last, default=None), max(days, default=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +243,34 @@ class UsageReading(StoredTable):
         with self._database.read() as connection:
             rows = connection.execute(select(*columns).where(storage_day.c.day == newest))
             return [StorageRow(*row) for row in rows]
+
+    def storage_times(self) -> dict[int | None, StoredTimes]:
+        """Return how old what teams and users store is, and when it was last read; `None`: what has no owner.
+
+        Two scans, of all runs and of all versions of artifacts.
+        """
+        runs = select(
+            run.c.entity_id, func.min(run.c.started_ms), func.max(run.c.last_ms), func.max(run.c.read_day)
+        ).group_by(run.c.entity_id)
+        version = artifact_version.c
+        of_project = artifact_collection.join(project, project.c.id == artifact_collection.c.project_id)
+        versions = (
+            select(
+                project.c.entity_id,
+                func.min(version.created_ms),
+                func.max(version.created_ms),
+                func.max(version.read_day),
+            )
+            .select_from(of_project.join(artifact_version, version.collection_id == artifact_collection.c.id))
+            .where(version.state == "committed")
+            .group_by(project.c.entity_id)
+        )
+        times: dict[int | None, StoredTimes] = {}
+        with self._database.read() as connection:
+            for statement in (runs, versions):
+                for owner, *found in connection.execute(statement):
+                    times[owner] = times.get(owner, StoredTimes()).with_others(StoredTimes(*found))
+        return times
 
     def names(self) -> Mapping[tuple[str, int], str]:
         """Return names by kind (entity, project, user, service_account) and id; of what is gone, the last."""

@@ -11,3 +11,7 @@ test('values of one step and process are a row, the newest first', () => {
     [0, 'node1', { note: 'first' }],
   ]);
 });
+
+test('media of W&B\'s client are left out', () => {
+  expect(otherRows([other(0, 'image', { _type: 'image-file', path: 'a.png' })])).toEqual([]);
+});

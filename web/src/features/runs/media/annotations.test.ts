@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { boxLabel, boxPlace, classColor, legend, type BoxSet } from './annotations';
+import { boxLabel, boxPlace, classColor, colorClasses, legend, wandbBoxes, type BoxSet } from './annotations';
 
 describe('boxes over an image', () => {
   it('places shares of the image and pixels', () => {
@@ -18,5 +18,29 @@ describe('boxes over an image', () => {
 
   it('has the colors of the SDK', () => {
     expect([classColor(0), classColor(1), classColor(2)]).toEqual(['hsl(0 80% 50%)', 'hsl(222 80% 50%)', 'hsl(85 80% 50%)']);
+  });
+
+  it('reads the boxes of W&B\'s client', () => {
+    const file = {
+      box_data: [
+        { position: { minX: 0, minY: 0.1, maxX: 1, maxY: 0.5 }, class_id: 1, box_caption: 'a' },
+        { position: { middle: [10, 20] as [number, number], width: 4, height: 6 }, domain: 'pixel' },
+        {},
+      ],
+      class_labels: { 1: 'cat' },
+    };
+    expect(wandbBoxes(file)).toEqual({
+      classes: { 1: 'cat' },
+      boxes: [
+        { sides: [0, 0.1, 1, 0.5], pixels: false, class: 1, caption: 'a' },
+        { sides: [8, 17, 12, 23], pixels: true, class: undefined, caption: undefined },
+      ],
+    });
+  });
+
+  it('colors the numbers of a mask of W&B\'s client', () => {
+    const pixels = new Uint8ClampedArray([1, 1, 1, 255, 0, 0, 0, 255, 1, 1, 1, 255]);
+    expect(colorClasses(pixels)).toEqual([0, 1]);
+    expect([...pixels]).toEqual([25, 85, 230, 255, 230, 25, 25, 32, 25, 85, 230, 255]);
   });
 });

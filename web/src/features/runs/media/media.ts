@@ -23,10 +23,18 @@ export interface MediaItem {
   height?: number;
   /** The file of an image's boxes and masks. */
   annotations?: string;
+  /** The same of W&B's client: a file of each set. */
+  overlays?: Overlay[];
   /** What a chart shows. */
   table?: MediaItem;
   value?: HistogramValue;
   error?: string;
+}
+
+export interface Overlay {
+  kind: 'boxes' | 'masks';
+  name: string;
+  sha256: string;
 }
 
 export interface MediaRecord {

@@ -74,6 +74,7 @@ def _find(context: GraphQLContext, token: str) -> GuestLinkRow | None:
     handle = _HANDLE.fullmatch(token)
     link = None
     if handle is not None:
+        find_report(context, node_id("View", int(handle[1])))
         rows = links.all(context.now_ms(), report_id=int(handle[1]))
         link = next((row for row in rows if row.id == int(handle[2])), None)
     else:

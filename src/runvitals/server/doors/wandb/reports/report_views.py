@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import HTTPException
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 
 from runvitals.base.numbers import parse_integer
 from runvitals.model.errors import UnknownProject

@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import BinaryIO, Final, NamedTuple
 
 import anyio
@@ -16,10 +17,11 @@ from starlette.requests import ClientDisconnect
 
 from runvitals.base.numbers import parse_integer
 from runvitals.journal.paths import OPEN_FLAGS
+from runvitals.model import limits
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.request_errors import HttpRejection
 
-PIECE_BYTES: Final = 1 << 20
+PIECE_BYTES: Final = limits.PIECE_BYTES
 _WAIT_S: Final = 60.0
 """How long a client may send nothing."""
 _MAX_LENGTH: Final = 1 << 62
@@ -44,13 +46,14 @@ class _Writer:
         self._size = 0
         self._md5, self._sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
 
-    def write(self, piece: bytes) -> None:
-        rest = memoryview(piece)
-        while rest:
-            rest = rest[self._file.write(rest) :]
-        self._md5.update(piece)
-        self._sha256.update(piece)
-        self._size += len(piece)
+    def write(self, chunks: Sequence[bytes]) -> None:
+        for chunk in chunks:
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+            self._md5.update(chunk)
+            self._sha256.update(chunk)
+            self._size += len(chunk)
 
     def finish(self) -> Incoming:
         os.fsync(self._file.fileno())
@@ -82,20 +85,23 @@ async def receive_file(
     if announced is not None and size is None:
         raise HttpRejection(400, f"invalid Content-Length {announced[:60]!r}: expected a number of bytes")
     _check_size(size or 0, most_bytes)
-    path = await run_in_threadpool(files.begin, size or 0, run_id)
+    path: str | None = None
     try:
-
-        def grown(written: int) -> None:
-            _check_size(written, most_bytes)
-            files.reserve(path, written)
-
         with files.space.writing():
-            incoming = await _receive(request, path, grown if size is None else None)
+            if size is not None and size <= PIECE_BYTES:
+                chunks: list[bytes] = await anext(pieces_of(request), [])
+                incoming = await run_in_threadpool(_write_whole, files, size, run_id, chunks)
+                path = incoming.path
+            else:
+                path = await run_in_threadpool(files.begin, size or 0, run_id)
+                reserve = None if size is not None else partial(_reserve, files, path, most_bytes)
+                incoming = await _receive(request, path, reserve)
             if size is not None and incoming.size != size:
                 raise HttpRejection(400, f"the body has {incoming.size:,} bytes, not {size:,} as announced")
             yield incoming
     finally:
-        files.end(path)
+        if path is not None:
+            files.end(path)
 
 
 def _check_size(size: int, most_bytes: int | None) -> None:
@@ -103,36 +109,69 @@ def _check_size(size: int, most_bytes: int | None) -> None:
         raise HttpRejection(413, f"a body of {size:,} bytes; at most {most_bytes:,} are allowed")
 
 
-async def _receive(request: Request, path: str, grown: Callable[[int], None] | None) -> Incoming:
+def _reserve(files: ReceivedFiles, path: str, most_bytes: int | None, size: int) -> None:
+    """Reserve space for more of a file whose size was not announced."""
+    _check_size(size, most_bytes)
+    files.reserve(path, size)
+
+
+def _write_whole(files: ReceivedFiles, size: int, run_id: int | None, chunks: Sequence[bytes]) -> Incoming:
+    """Write a short file in one go: a thread for each step would take more time than all steps."""
+    path = files.begin(size, run_id)
+    try:
+        writer = _Writer(path)
+        try:
+            writer.write(chunks)
+            return writer.finish()
+        finally:
+            writer.close()
+    except BaseException:
+        files.end(path)
+        raise
+
+
+async def _receive(request: Request, path: str, reserve: Callable[[int], None] | None) -> Incoming:
     """Write the file's body; returns what was written.
 
     Args:
-        grown: called in a thread with the size that the file is about to have.
+        reserve: called in a thread with the size that the file is about to have.
     """
     writer = await run_in_threadpool(_Writer, path)
+    size = 0
     try:
-        piece, size = bytearray(), 0
-        chunks = request.stream()
-        while True:
-            try:
-                with anyio.fail_after(_WAIT_S):
-                    chunk = await anext(chunks, None)
-            except TimeoutError:
-                raise HttpRejection(408, f"nothing of the body arrived for {_WAIT_S:g} s") from None
-            except ClientDisconnect:
-                raise HttpRejection(400, "the connection ended before the body did") from None
-            if chunk is None:
-                break
-            piece += chunk
-            size += len(chunk)
-            if len(piece) >= PIECE_BYTES:
-                if grown is not None:
-                    await run_in_threadpool(grown, size)
-                await run_in_threadpool(writer.write, bytes(piece))
-                piece.clear()
-        if grown is not None:
-            await run_in_threadpool(grown, size)
-        await run_in_threadpool(writer.write, bytes(piece))
+        async for chunks in pieces_of(request):
+            if reserve is not None:
+                size += sum(map(len, chunks))
+                await run_in_threadpool(reserve, size)
+            await run_in_threadpool(writer.write, chunks)
         return await run_in_threadpool(writer.finish)
     finally:
         writer.close()
+
+
+async def pieces_of(request: Request) -> AsyncIterator[list[bytes]]:
+    """Yield the body of a request in pieces of about `PIECE_BYTES`, each in the chunks in which it arrived.
+
+    Raises:
+        HttpRejection: 408: nothing arrived for a minute; 400: the connection ended.
+    """
+    chunks = request.stream()
+    piece: list[bytes] = []
+    size = 0
+    while True:
+        try:
+            with anyio.fail_after(_WAIT_S):
+                chunk = await anext(chunks, None)
+        except TimeoutError:
+            raise HttpRejection(408, f"nothing of the body arrived for {_WAIT_S:g} s") from None
+        except ClientDisconnect:
+            raise HttpRejection(400, "the connection ended before the body did") from None
+        if chunk is None:
+            break
+        piece.append(chunk)
+        size += len(chunk)
+        if size >= PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+    if size:
+        yield piece

@@ -1,0 +1,1 @@
+"""Imports the repositories of Aim."""

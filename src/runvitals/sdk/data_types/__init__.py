@@ -1,0 +1,1 @@
+"""Names of `wandb.sdk.data_types`."""
