@@ -23,27 +23,23 @@ def persisting(
     known: Bools,
     *,
     open_s: float = OPEN_S,
-    close_s: float = CLOSE_S,
     leak: float = 1.0,
-    inside: Bools | None = None,
 ) -> list[Span]:
     """Return the spans in which a condition lasted long enough, by minutes and not by shares of the run.
 
-    Args:
-        inside: the windows of which half are enough early in the run; by default those of which it is known.
+    Early in the run, half of the windows of which it is known are enough.
     """
     if not holds.any():
         return []
     number = run.windows.number
-    inside = known if inside is None else inside
-    at_once = mostly(holds, inside, number(min(open_s, EARLY_S)))
-    if run.ended_ms is not None and mostly(holds, inside, number(min(open_s, ENDED_S)))[-1]:
+    at_once = mostly(holds, known, number(min(open_s, EARLY_S)))
+    if run.ended_ms is not None and mostly(holds, known, number(min(open_s, ENDED_S)))[-1]:
         at_once[:] = True
     return held_spans(
         holds,
         known,
         open_windows=number(open_s),
-        close_windows=number(close_s),
+        close_windows=number(CLOSE_S),
         leak=leak,
         at_once=at_once,
         to_end=run.ended_ms is None,

@@ -11,6 +11,7 @@ import numpy as np
 from runvitals.findings.windows import Bools, Floats, TimeWindows
 
 T = TypeVar("T")
+_MOST_RECURRING_WINDOWS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +72,14 @@ def find_spans(
     return spans
 
 
-def recurring_spans(
-    holds: Bools, known: Bools, *, min_spans: int = 3, max_span_windows: int = 60
-) -> list[Span]:
+def recurring_spans(holds: Bools, known: Bools) -> list[Span]:
     """Return spans of one window or more that come again at about equal distances; none otherwise.
 
     Three or more, of which the distances vary by less than 35 % around their median.
     """
     spans = find_spans(holds, known, min_windows=1, close_windows=1)
-    spans = [span for span in spans if len(span) <= max_span_windows]
-    if len(spans) < min_spans:
+    spans = [span for span in spans if len(span) <= _MOST_RECURRING_WINDOWS]
+    if len(spans) < 3:
         return []
     distances = np.diff([(span.first + span.last) / 2 for span in spans])
     middle = float(np.median(distances))

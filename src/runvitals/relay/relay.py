@@ -55,22 +55,17 @@ class Relay:
         directory: the data folder.
         listener: the listening socket.
         is_helper: whether this one only delivers what the relay of the data folder has handed over.
-        linger_s, keep_trying_s: see `LINGER_S` and `KEEP_TRYING_S`; infinite: forever.
     """
 
     def __init__(
         self,
         directory: str,
         listener: socket.socket,
-        linger_s: float = LINGER_S,
-        keep_trying_s: float = KEEP_TRYING_S,
         is_helper: bool = False,
     ) -> None:
         self.directory = directory
         self.host = own_host()
         self._listener = listener
-        self._linger_s = linger_s
-        self._keep_trying_s = keep_trying_s
         self._threads: dict[str, DeliveryThread] = {}  # by destination
         self._clients: dict[int, RelayClient] = {}  # by descriptor
         self._environments = RunEnvironments()
@@ -130,7 +125,7 @@ class Relay:
             self._busy_s = now_s
         if self._clients:
             self._connected_s = now_s
-        return now_s - self._busy_s > self._linger_s or now_s - self._connected_s > self._keep_trying_s
+        return now_s - self._busy_s > LINGER_S or now_s - self._connected_s > KEEP_TRYING_S
 
     def _is_folder_deleted(self) -> bool:
         try:

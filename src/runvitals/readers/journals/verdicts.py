@@ -7,7 +7,7 @@ left out have no verdict in its response, and are judged by the following reques
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from runvitals.findings.judge import judge
@@ -41,12 +41,10 @@ class JournalVerdicts:
 
     Args:
         directory: the data folder.
-        monotonic: seconds that only grow.
     """
 
-    def __init__(self, directory: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._monotonic = monotonic
         self._kept: dict[str, _JudgedJournal] = {}
 
     def read(self, runs: Sequence[Run], now_ms: int) -> int:
@@ -54,10 +52,10 @@ class JournalVerdicts:
 
         Call it in one thread at a time.
         """
-        until_s = self._monotonic() + TIME_S
+        until_s = time.monotonic() + TIME_S
         missing = [run for run in runs if not self._is_fresh(run, now_ms)]
         for done, run in enumerate(missing):
-            if self._monotonic() > until_s:
+            if time.monotonic() > until_s:
                 return len(missing) - done
             self._judge(run, now_ms)
         return 0

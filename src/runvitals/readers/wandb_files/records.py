@@ -152,9 +152,9 @@ def _text(message: Message, number: int) -> str:
     return (_texts(message, number) or ("",))[-1]
 
 
-def _int(message: Message, number: int, default: int = 0) -> int:
+def _int(message: Message, number: int) -> int:
     values = [to_signed(v) for v in message.get(number, ()) if isinstance(v, int)]
-    return values[-1] if values else default
+    return values[-1] if values else 0
 
 
 def _messages(message: Message, number: int) -> list[Message]:

@@ -196,7 +196,7 @@ class _Reader:
             return default
         return value
 
-    def duration(self, name: str, default_ms: int | None = 0, longest_ms: int = MAX_WINDOW_MS) -> int:
+    def duration(self, name: str, default_ms: int | None = 0) -> int:
         if name not in self.values and default_ms is not None:
             self.read.add(name)
             return default_ms
@@ -206,8 +206,8 @@ class _Reader:
         except ValueError as error:
             self.wrong(name, str(error))
             return 0
-        if ms > longest_ms:
-            self.wrong(name, f"expected at most {longest_ms // HOUR_MS} h")
+        if ms > MAX_WINDOW_MS:
+            self.wrong(name, f"expected at most {MAX_WINDOW_MS // HOUR_MS} h")
         return ms
 
     def texts(self, name: str, longest: int = MAX_METRIC) -> tuple[str, ...]:
@@ -222,9 +222,9 @@ class _Reader:
             return ()
         return tuple(value)
 
-    def refuse_unknown(self, *, but: str = "") -> None:
+    def refuse_unknown(self) -> None:
         for name in self.values:
-            if name not in self.read and name != but:
+            if name not in self.read:
                 self.wrong(str(name)[:60], "unknown field")
 
     def _get(self, name: str, default: Any) -> Any:

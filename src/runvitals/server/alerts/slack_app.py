@@ -75,14 +75,12 @@ class SlackApp:
         fetcher: Fetcher,
         server_url: Callable[[], str],
         clock: Callable[[], int],
-        environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._settings = settings
         self._box = box
         self._fetcher = fetcher
         self._server_url = server_url
         self._clock = clock
-        self._environment = environment
 
     @property
     def configured(self) -> bool:
@@ -156,10 +154,10 @@ class SlackApp:
     @property
     def client_id(self) -> str:
         """The id of the app; empty if there is none."""
-        return self._environment.get(ID_ENVIRONMENT) or str(self._settings().get(ID_SETTING) or "")
+        return os.environ.get(ID_ENVIRONMENT) or str(self._settings().get(ID_SETTING) or "")
 
     def _client_secret(self) -> str:
-        if from_environment := self._environment.get(SECRET_ENVIRONMENT):
+        if from_environment := os.environ.get(SECRET_ENVIRONMENT):
             return from_environment
         try:
             sealed = base64.b64decode(str(self._settings().get(SECRET_SETTING) or ""), validate=True)

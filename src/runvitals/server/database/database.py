@@ -256,9 +256,10 @@ Stored = TypeVar("Stored", bound=StoredTable)
 def in_transaction(
     method: Callable[Concatenate[Stored, Connection, P], T],
 ) -> Callable[Concatenate[Stored, P], T]:
-    """Run a method in one transaction of `self._database`, as `Database.write` does: it may run again.
+    """Run a method in one transaction of `self._database`, as `Database.write` does.
 
-    Its first parameter is the connection, which its callers do not pass.
+    Its first parameter is the connection, which its callers do not pass. It may run again, so that it can
+    take no iterators.
     """
 
     @wraps(method)

@@ -227,12 +227,9 @@ class OutboxTable(StoredTable):
         next_ms: int,
         response: ChannelResponse | None,
         error: str,
-        *,
-        tried: bool = True,
     ) -> None:
-        """Try again later. `tried`: whether the attempt counts."""
-        values = {"next_ms": next_ms, **_result(response, error)}
-        self._set(due, values if tried else {**values, "tries": due.tries})
+        """Try again later."""
+        self._set(due, {"next_ms": next_ms, **_result(response, error)})
 
     @in_transaction
     def send_again(

@@ -29,6 +29,7 @@ NEW, HELD, DONE = "new", "held", "done"
 _TOLD_ENDINGS: Final = ("finished", "failed", "crashed")
 KEPT_MS: Final = 60 * 86_400_000
 """Longer than anything that is done with an event."""
+_MOST_EVENTS: Final = 200
 _FORGOTTEN_MS: Final = 7 * 86_400_000
 """A run that was lost for longer is not looked for any more."""
 _row = run_alert_event.c
@@ -157,9 +158,9 @@ class RunEventTable(StoredTable):
         self.add([RunEvent(run_id, life, "back", now_ms, key) for run_id, life, key in rows])
         return len(rows)
 
-    def in_state(self, state: str, limit: int = 200) -> list[RunEvent]:
+    def in_state(self, state: str) -> list[RunEvent]:
         """Return events that are new, or held back, the oldest first."""
-        statement = select(run_alert_event).where(_row.state == state).order_by(_row.id).limit(limit)
+        statement = select(run_alert_event).where(_row.state == state).order_by(_row.id).limit(_MOST_EVENTS)
         with self._database.read() as connection:
             return [_event(values._asdict()) for values in connection.execute(statement)]
 

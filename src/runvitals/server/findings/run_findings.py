@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -83,14 +83,10 @@ class JudgedViews:
 
     The findings about the last runs are kept in memory until there is something new of them; those of a run
     that goes on for half a minute, or for longer if judging takes long.
-
-    Args:
-        cpu_clock: CPU seconds of a thread.
     """
 
-    def __init__(self, cpu_clock: Callable[[], float] = time.thread_time) -> None:
+    def __init__(self) -> None:
         self._kept: LRUCache[str, _JudgedView] = LRUCache(_MAX_KEPT)
-        self._cpu_clock = cpu_clock
         self._lock = Lock()
 
     def findings(self, view: RunView, now_ms: int) -> Findings:
@@ -101,9 +97,9 @@ class JudgedViews:
         goes_on = view.run(now_ms).state == RUNNING
         if kept is not None and kept.holds(goes_on, position, now_ms):
             return kept.findings
-        began_s = self._cpu_clock()
+        began_s = time.thread_time()
         findings = judge_view(view, now_ms)
-        rest_ms = max(FRESH_MS, 1000 * (self._cpu_clock() - began_s) / MAX_LOAD)
+        rest_ms = max(FRESH_MS, 1000 * (time.thread_time() - began_s) / MAX_LOAD)
         with self._lock:
             self._kept[view.run_id] = _JudgedView(position, findings, now_ms + rest_ms if goes_on else None)
         return findings
@@ -112,11 +108,11 @@ class JudgedViews:
         """Return None: journals know no prices."""
 
 
-def judge_view(view: RunView, now_ms: int, price_per_device_hour: float | None = None) -> Findings:
+def judge_view(view: RunView, now_ms: int) -> Findings:
     """Judge a run."""
     from runvitals.findings.judge import judge  # the rules: loaded for the first run
 
-    return judge(observe_view(view, now_ms, price_per_device_hour))
+    return judge(observe_view(view, now_ms))
 
 
 def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None = None) -> ObservedRun:

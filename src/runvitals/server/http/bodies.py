@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 
 class RequestBody(BaseModel):
@@ -18,6 +20,24 @@ class ResponseBody(BaseModel):
     """
 
     model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+
+def page_body(name: str, about: str, **items: Any) -> type[ResponseBody]:
+    """Return the body of a page of a list: its items, `total`, and `next`: the cursor of the next page.
+
+    Args:
+        name: of the body in the documentation of the API.
+        about: what is in the list.
+        items: the name of the items, and the type of the list.
+
+    Example:
+        >>> RolesPage = page_body("RolesPage", "A page of roles, by name.", roles=list[str])
+        >>> RolesPage(roles=["viewer"], total=2, next="1").model_dump()
+        {'roles': ['viewer'], 'total': 2, 'next': '1'}
+    """
+    ((plural, listed),) = items.items()
+    fields: dict[str, Any] = {plural: (listed, ...), "total": (int, ...), "next": (str | None, ...)}
+    return create_model(name, __base__=ResponseBody, __doc__=about, **fields)
 
 
 class ErrorAnswer(ResponseBody):

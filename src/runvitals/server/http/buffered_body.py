@@ -56,16 +56,16 @@ class BufferedBodies:
     The application does not have to handle large bodies and slow clients. Work for clients that have left
     ends (`deadline`).
 
-    Args:
-        most_bytes: a longer body is rejected with 413, without reading it if its length is declared.
-        most_s: a body that takes longer to arrive is rejected with 408.
+    A body that is too long is rejected with 413, without reading it if its length is declared; one that takes
+    too long to arrive with 408.
     """
 
-    def __init__(self, app: ASGIApp, most_bytes: int = BODY_BYTES, most_s: float = _LIMITS.body_s) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._body_reader = BodyReader(most_bytes, most_s)
+        self._body_reader = BodyReader(BODY_BYTES, _LIMITS.body_s)
         self._larger_readers = [
-            (method, path, BodyReader(max(most_bytes, size), most_s)) for method, path, size in _LARGER
+            (method, path, BodyReader(max(BODY_BYTES, size), _LIMITS.body_s))
+            for method, path, size in _LARGER
         ]
         self._admission = Admission(_LIMITS)
 

@@ -52,7 +52,7 @@ class EditableLibrary(Protocol):
     ) -> None:
         """Rename a project; raise UnknownProject, or ValueError if the new name is taken."""
 
-    async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
+    async def delete_project(self, name: str, number: int | None = None) -> int:
         """Move all runs of a project to the trash and return their number, or raise UnknownProject."""
 
 

@@ -49,9 +49,9 @@ class Notices:
         self._mailer = mailer
         self._now_ms = now_ms
 
-    def to_address(self, address: str, message: Message, *, once_key: str | None = None) -> bool:
-        """Send to an address; returns whether the server sends mail. `once_key`: as of `Mailer.send`."""
-        return self._mailer.send(message, address, self._now_ms, once_key=once_key)
+    def to_address(self, address: str, message: Message) -> bool:
+        """Send to an address; returns whether the server sends mail."""
+        return self._mailer.send(message, address, self._now_ms)
 
     def to_user(self, user_id: int, message: Message, *, once_key: str | None = None) -> bool:
         """Send to a user with a verified primary address; returns whether it was sent.
@@ -81,7 +81,7 @@ class Notices:
                 self.to_user(member.user_id, message, once_key=once_key)
 
     def to_project_administrators(
-        self, project: ProjectDetail, message: Message, *, but: int | None = None, once_key: str | None = None
+        self, project: ProjectDetail, message: Message, *, but: int | None = None
     ) -> None:
         """Send to the owner of a project and the administrators of its team, or the user of its space.
 
@@ -94,7 +94,7 @@ class Notices:
         user_ids |= {member.user_id for member in members if member.role == "admin"}
         for user_id in user_ids:
             if user_id is not None and user_id != but:
-                self.to_user(user_id, message, once_key=once_key)
+                self.to_user(user_id, message)
 
     def to_organisation_administrators(self, message: Message, *, once_key: str | None = None) -> None:
         """Send to all active administrators of the organisation."""

@@ -53,19 +53,17 @@ class Border(NamedTuple):
 class PaneBorders:
     """The borders of a screen, and the sizes that the user gave the panes.
 
-    Args:
-        borders: those that can be dragged.
-
     Example:
-        >>> borders = PaneBorders([Border(overview, "right")])
+        >>> borders = PaneBorders()
+        >>> borders.set_borders([Border(overview, "right")])
         >>> borders.begin(31, 5), borders.drag(48, 5)
         (True, True)
         >>> borders.state()
         {'overview width': 0.3536}
     """
 
-    def __init__(self, borders: Sequence[Border] = ()) -> None:
-        self._borders = borders
+    def __init__(self) -> None:
+        self._borders: Sequence[Border] = ()
         self._dragged: Border | None = None
         self._shares: dict[str, float] = {}
         self._full: Widget | None = None

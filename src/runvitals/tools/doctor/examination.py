@@ -33,7 +33,6 @@ class Examination:
 def examine(
     values: Mapping[str, Any],
     directory: str,
-    environ: Mapping[str, str] = os.environ,
     on_finding: Callable[[Check], None] = lambda finding: None,
 ) -> Examination:
     """Run all checks. Takes 2 to 3 s, longer if drivers or destinations are slow.
@@ -41,7 +40,6 @@ def examine(
     Args:
         values: resolved settings.
         directory: the data folder.
-        environ: the environment.
         on_finding: called with each finding as it arrives.
 
     Example:
@@ -64,8 +62,8 @@ def examine(
     take("storage", lambda: storage.findings(directory))
     take("monitor", lambda: trial_run.findings(values))
     take("sources", from_sources)
-    take("delivery", lambda: delivery.findings(values, directory, environ))
-    take("terminal", lambda: terminal.findings(sys.stdout, environ))
+    take("delivery", lambda: delivery.findings(values, directory, os.environ))
+    take("terminal", lambda: terminal.findings(sys.stdout, os.environ))
     return report
 
 

@@ -131,7 +131,6 @@ class StreamingTool:
     Args:
         argv: program (an absolute path) and arguments.
         limit_bytes: a command that prints a longer line is killed; also roughly the most that a call reads.
-        environ: variables to set in addition to the monitor's; LC_ALL is C.
 
     Example:
         >>> stream = StreamingTool(["/usr/bin/tegrastats", "--interval", "1000"])
@@ -139,12 +138,9 @@ class StreamingTool:
         ([], [b'RAM 4300/30698MB GR3D_FREQ 45% …'])
     """
 
-    def __init__(
-        self, argv: Sequence[str], limit_bytes: int = 4 * MIB, environ: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, argv: Sequence[str], limit_bytes: int = 4 * MIB) -> None:
         self.argv = list(argv)
         self.limit_bytes = limit_bytes
-        self.environ = dict(environ or {})
         self._child: Child | None = None
         self._killed: Child | None = None
         self._rest = b""
@@ -222,7 +218,7 @@ class StreamingTool:
         self._rest = self._last_line = b""
         self._printed = 0
         try:
-            self._child = Child(self.argv, self.environ, mono_s)
+            self._child = Child(self.argv, {}, mono_s)
         except ToolFailed:
             self._pause(mono_s, None)
             raise

@@ -13,7 +13,7 @@ from runvitals.monitoring.collectors.tpu.hpack import HpackDecoder, HpackError, 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
 # Frame types: RFC 9113, section 6.
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS = 0, 1, 2, 3, 4
@@ -22,6 +22,7 @@ PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = 5, 6, 7, 8, 9
 END_STREAM, END_HEADERS, PADDED, HAS_PRIORITY = 0x1, 0x4, 0x8, 0x20
 ACK = 0x1
 
+_HOSTS = ("127.0.0.1", "::1")  # of this machine, in this order
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _ENABLE_PUSH, _INITIAL_WINDOW = 2, 4
 _MAX_FRAME_LENGTH = 16384
@@ -62,7 +63,6 @@ class GrpcConnection:
 
     Args:
         port: the port of the service.
-        hosts: addresses to try, in this order.
         timeout_s: for each call, including the connection.
 
     Example:
@@ -71,12 +71,9 @@ class GrpcConnection:
         b'…'
     """
 
-    def __init__(
-        self, port: int, hosts: Sequence[str] = ("127.0.0.1", "::1"), timeout_s: float = 2.0
-    ) -> None:
+    def __init__(self, port: int, timeout_s: float = 2.0) -> None:
         self.port = port
         self.timeout_s = timeout_s
-        self._hosts = hosts
         self._socket: _socket.socket | None = None
         self._until_s = 0.0
         self._begin()
@@ -137,7 +134,7 @@ class GrpcConnection:
 
     def _connect(self) -> None:
         failure: OSError = ConnectionRefusedError()
-        for host in self._hosts:
+        for host in _HOSTS:
             family = _socket.AF_INET6 if ":" in host else _socket.AF_INET
             try:
                 stream = _socket.socket(family, _socket.SOCK_STREAM)
@@ -153,7 +150,7 @@ class GrpcConnection:
                 if isinstance(error, TimeoutError):
                     raise
                 # If both addresses fail, the error of the first one is reported.
-                failure = error if host == self._hosts[0] else failure
+                failure = error if host == _HOSTS[0] else failure
                 continue
             self._socket = stream
             settings = struct.pack(">HIHI", _ENABLE_PUSH, 0, _INITIAL_WINDOW, _STREAM_WINDOW)

@@ -50,7 +50,6 @@ class Trainium:
         monitor: neuron-monitor, None if it is not installed; then only the driver's values are available.
         ls: path of neuron-ls, None if it is not installed.
         environ: the run's environment, for NEURON_PROCESS_TAG.
-        proc: path of procfs in our PID namespace.
     """
 
     name = "trainium"
@@ -61,15 +60,14 @@ class Trainium:
         monitor: NeuronMonitor | None,
         ls: str | None,
         environ: Mapping[str, str],
-        proc: str = "/proc",
     ) -> None:
         self.facts: dict[str, object] = {}
         self.absent: dict[str, str] = {}
         self._monitor = monitor
         # Why neuron-monitor fails; "" while it works, and until its first report.
         self._failure = "" if monitor else f"neuron-monitor is not on PATH and not in {BIN[:-1]}: install it"
-        self._own = RunProcessFilter(environ.get("NEURON_PROCESS_TAG", ""), proc)
-        self._run = RunProcesses(scope, proc)
+        self._own = RunProcessFilter(environ.get("NEURON_PROCESS_TAG", ""))
+        self._run = RunProcesses(scope)
         self._processes = readings.HeldReadings(GROUPS)
         self._system = readings.HeldReadings(SYSTEM_GROUPS)
         self._totals = RunningTotals()

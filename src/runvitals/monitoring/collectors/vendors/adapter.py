@@ -65,12 +65,11 @@ class Vendor:
         identity: index, name, uuid, pci, serial: their names in the rows, in order of preference.
         every_s: interval of the calls; some tools block the driver, or take a core for a second.
         timeout_s: the longest duration of a call.
-        environ: environment variables that the tool needs.
         missing: key -> why this vendor has no such reading.
     """
 
     __slots__ = (
-        "_names", "commands", "environ", "every_s", "folders", "identity", "missing", "name",
+        "_names", "commands", "every_s", "folders", "identity", "missing", "name",
         "programs", "readings", "rows", "timeout_s", "title",
     )  # fmt: skip
 
@@ -86,7 +85,6 @@ class Vendor:
         folders: Sequence[str] = (),
         every_s: float = 1.0,
         timeout_s: float = 5.0,
-        environ: Mapping[str, str] | None = None,
         missing: Mapping[str, str] | None = None,
     ) -> None:
         self.name = name
@@ -105,7 +103,6 @@ class Vendor:
         self.folders = (*folders, "/usr/bin", "/usr/local/bin")
         self.every_s = every_s
         self.timeout_s = timeout_s
-        self.environ = environ
         self.missing = missing or {}
 
     def has_known_readings(self, rows: Sequence[Row]) -> bool:
@@ -145,8 +142,7 @@ class Smi:
         self._vendor = vendor
         self._offset = offset
         self._tools = [
-            Tool([path, *command], vendor.every_s, vendor.timeout_s, MAX_BYTES, vendor.environ)
-            for command in vendor.commands
+            Tool([path, *command], vendor.every_s, vendor.timeout_s, MAX_BYTES) for command in vendor.commands
         ]
         self._best = self._tools[0]
         self._again = Every(AGAIN_S)

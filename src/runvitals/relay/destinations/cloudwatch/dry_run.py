@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import time
-from collections.abc import Callable
 from itertools import pairwise
 from math import nan
 
@@ -25,24 +24,18 @@ DURATION_S = 60.0
 _MIN_INTERVAL_S = 0.5
 
 
-def add_reports(
-    estimate: Estimate,
-    selection: MetricGlobs,
-    fd: int,
-    duration_s: float = DURATION_S,
-    clock: Callable[[], float] = time.monotonic,
-) -> ReportReader:
-    """Add the metrics of the reports from `fd` until its end, an interrupt, or `duration_s` have passed."""
+def add_reports(estimate: Estimate, selection: MetricGlobs, fd: int) -> ReportReader:
+    """Add the metrics of the reports from `fd` until its end, an interrupt, or `DURATION_S` have passed."""
     reader = ReportReader(RUNTIME_TAG in estimate.dimensions)
-    end_s = clock() + duration_s
+    end_s = time.monotonic() + DURATION_S
     times_s: list[float] = []
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     try:
-        while poll.poll(max(0.0, end_s - clock()) * 1000) and clock() < end_s:
+        while poll.poll(max(0.0, end_s - time.monotonic()) * 1000) and time.monotonic() < end_s:
             data = os.read(fd, 1 << 16)
             for readings in reader.feed(data):
-                times_s.append(clock())
+                times_s.append(time.monotonic())
                 for reading in readings:
                     estimate.add(reading, selection.wants(reading))
             if not data:

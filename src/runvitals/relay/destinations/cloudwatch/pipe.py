@@ -46,15 +46,14 @@ class Sink(Protocol):
 class PutMetricDataSink:
     """Sends data to CloudWatch from a thread."""
 
-    def __init__(self, client: CloudWatchClient, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, client: CloudWatchClient) -> None:
         self._client = client
-        self._clock = clock
         self._sender = CloudWatchSender(client.put)
         self._untimely = RefusedReadings({})
 
     def offer(self, data: Sequence[Datum]) -> None:
         """Queue the data whose times CloudWatch accepts."""
-        accepted = limits.timely(data, self._clock(), self._untimely)
+        accepted = limits.timely(data, time.time(), self._untimely)
         for request in limits.pack_requests(accepted, self._client.protocol):
             self._sender.offer(request)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runvitals.base.mlflow_tracking import SAMPLES_LABEL
@@ -52,12 +52,7 @@ class MlflowDestination(Destination):
     interval_s = 10.0
     prompt = False
 
-    def __init__(
-        self,
-        address: str,
-        context: Context,
-        open_store: Callable[[MlflowAddress, Context], TrackingStore] | None = None,
-    ) -> None:
+    def __init__(self, address: str, context: Context) -> None:
         self._address = MlflowAddress.parse(address, context.environ, context.cwd)
         if self._address.node and not naming.is_metric_name(self._address.node):
             raise ValueError(
@@ -65,7 +60,7 @@ class MlflowDestination(Destination):
             )
         self._context = context
         self._state = context.state
-        self._store = (open_store or _open_store)(self._address, context)
+        self._store = _open_store(self._address, context)
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch.

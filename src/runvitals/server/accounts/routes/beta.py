@@ -10,7 +10,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheServices
@@ -40,12 +40,7 @@ class BetaFeatureSchema(ResponseBody):
     forced: Literal["on", "off"] | None = Field(description="What the organisation decided for all.")
 
 
-class BetaFeaturesPage(ResponseBody):
-    """A page of features."""
-
-    features: list[BetaFeatureSchema]
-    total: int
-    next: str | None
+BetaFeaturesPage = page_body("BetaFeaturesPage", "A page of features.", features=list[BetaFeatureSchema])
 
 
 class SwitchedFeature(ResponseBody):

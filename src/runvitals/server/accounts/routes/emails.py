@@ -14,7 +14,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.storage.emails import EmailRow
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, answering, too_many
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -49,12 +49,7 @@ class EmailSchema(ResponseBody):
     created_ms: int
 
 
-class EmailsPage(ResponseBody):
-    """A page of addresses."""
-
-    emails: list[EmailSchema]
-    total: int
-    next: str | None
+EmailsPage = page_body("EmailsPage", "A page of addresses.", emails=list[EmailSchema])
 
 
 class VerificationSent(ResponseBody):

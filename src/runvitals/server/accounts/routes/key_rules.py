@@ -14,7 +14,7 @@ from runvitals.server.access.principals import CommandLine, Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import KeyRow
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.organisation.settings import with_defaults
 
@@ -40,12 +40,7 @@ class ShownKey(KeySchema):
     key: str
 
 
-class KeysPage(ResponseBody):
-    """A page of keys."""
-
-    api_keys: list[KeySchema]
-    total: int
-    next: str | None
+KeysPage = page_body("KeysPage", "A page of keys.", api_keys=list[KeySchema])
 
 
 def key_schemas(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[KeySchema]:

@@ -12,7 +12,7 @@ from runvitals.server.accounts.passkeys import PasskeyRefused
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.sign_in import PASSKEY, PasskeyOptions, required_party
 from runvitals.server.accounts.storage.passkeys import MAX_NAME
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -49,12 +49,7 @@ class PasskeySchema(ResponseBody):
     last_used_ms: int | None
 
 
-class PasskeysPage(ResponseBody):
-    """A page of passkeys."""
-
-    passkeys: list[PasskeySchema]
-    total: int
-    next: str | None
+PasskeysPage = page_body("PasskeysPage", "A page of passkeys.", passkeys=list[PasskeySchema])
 
 
 @router.get("/account/passkeys", response_model=PasskeysPage, dependencies=[needs("account:read")])

@@ -10,7 +10,7 @@ from pydantic import Field
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -31,12 +31,7 @@ class SessionSchema(ResponseBody):
     expires_ms: int
 
 
-class SessionsPage(ResponseBody):
-    """A page of sessions."""
-
-    sessions: list[SessionSchema]
-    total: int
-    next: str | None
+SessionsPage = page_body("SessionsPage", "A page of sessions.", sessions=list[SessionSchema])
 
 
 class EndedSessions(ResponseBody):

@@ -16,7 +16,7 @@ from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.routes.profile import ShownLink, shown_fields
 from runvitals.server.accounts.storage.profiles import ProfileRow
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -41,12 +41,7 @@ class NamedSchema(ResponseBody):
     display_name: str
 
 
-class UsersPage(ResponseBody):
-    """Users whose name begins so."""
-
-    users: list[NamedSchema]
-    total: int
-    next: str | None
+UsersPage = page_body("UsersPage", "Users whose name begins so.", users=list[NamedSchema])
 
 
 class UserPage(ResponseBody):

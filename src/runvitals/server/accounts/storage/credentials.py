@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
@@ -94,7 +94,7 @@ class CredentialTable(StoredTable):
         connection: Connection,
         user_id: int,
         step: int,
-        recovery_digests: Iterable[bytes],
+        recovery_digests: Collection[bytes],
         by: Actor,
         now_ms: int,
     ) -> None:
@@ -108,7 +108,7 @@ class CredentialTable(StoredTable):
 
     @in_transaction
     def replace_recovery_codes(
-        self, connection: Connection, user_id: int, digests: Iterable[bytes], by: Actor, now_ms: int
+        self, connection: Connection, user_id: int, digests: Collection[bytes], by: Actor, now_ms: int
     ) -> None:
         """New recovery codes in place of all older ones."""
         rows = [{"user_id": user_id, "digest": digest} for digest in digests]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ class KeyTable(StoredTable):
         user_id: int | None = None,
         service_account_id: int | None = None,
         scope: str = "write",
-        entities: Iterable[int] = (),
+        entities: Collection[int] = (),
         expires_ms: int | None = None,
     ) -> tuple[str, KeyRow]:
         """Create a key; returns its secret and its record. The secret cannot be retrieved again.

@@ -31,7 +31,7 @@ from runvitals.server.alerts.routes.automation_checks import checked_definition
 from runvitals.server.alerts.routes.notifications import NotificationsPage, history_of
 from runvitals.server.alerts.storage.automations import MAX_NAME, AutomationRow, RaisedEvent
 from runvitals.server.events.outbox import add
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import DetailedError, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -163,12 +163,9 @@ class AutomationSchema(ResponseBody):
     problem: str | None = Field(description="Why the server switched it off.")
 
 
-class AutomationsPage(ResponseBody):
-    """The automations of a team."""
-
-    automations: list[AutomationSchema]
-    total: int
-    next: str | None
+AutomationsPage = page_body(
+    "AutomationsPage", "The automations of a team.", automations=list[AutomationSchema]
+)
 
 
 class AutomationTest(ResponseBody):

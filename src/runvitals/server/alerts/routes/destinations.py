@@ -27,7 +27,7 @@ from runvitals.server.alerts.storage.destinations import (
     UnknownSecret,
 )
 from runvitals.server.database.secret_box import apprise_purpose, slack_purpose
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -67,12 +67,7 @@ class WebhookSchema(ResponseBody):
     created_ms: int
 
 
-class WebhooksPage(ResponseBody):
-    """The webhooks of a team."""
-
-    webhooks: list[WebhookSchema]
-    total: int
-    next: str | None
+WebhooksPage = page_body("WebhooksPage", "The webhooks of a team.", webhooks=list[WebhookSchema])
 
 
 class OwnSlackChannel(ResponseBody):

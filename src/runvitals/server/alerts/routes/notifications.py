@@ -13,7 +13,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, title_of
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredNotification
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.errors import answering
 from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import PageRequest, ThePage
@@ -46,12 +46,11 @@ class NotificationSchema(ResponseBody):
     ended_ms: int | None
 
 
-class NotificationsPage(ResponseBody):
-    """The notifications of a team, or of one of its automations."""
-
-    notifications: list[NotificationSchema]
-    total: int
-    next: str | None
+NotificationsPage = page_body(
+    "NotificationsPage",
+    "The notifications of a team, or of one of its automations.",
+    notifications=list[NotificationSchema],
+)
 
 
 class ReceiverResponse(ResponseBody):

@@ -10,7 +10,7 @@ from pydantic import Field
 from runvitals.server.access.permission import needs
 from runvitals.server.alerts.storage.team_secrets import SecretInUse, TeamSecretRow
 from runvitals.server.database.secret_box import team_secret_purpose
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -39,12 +39,7 @@ class TeamSecretSchema(ResponseBody):
     webhooks: list[str] = Field(description="The webhooks that use it.")
 
 
-class TeamSecretsPage(ResponseBody):
-    """The secrets of a team."""
-
-    secrets: list[TeamSecretSchema]
-    total: int
-    next: str | None
+TeamSecretsPage = page_body("TeamSecretsPage", "The secrets of a team.", secrets=list[TeamSecretSchema])
 
 
 @router.get("/teams/{team}/secrets", response_model=TeamSecretsPage, dependencies=[needs("secret:manage")])

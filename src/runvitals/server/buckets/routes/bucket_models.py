@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from runvitals.server.buckets.storage.buckets import BucketRow
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 
 Provider = Literal["s3", "gcs", "azure", "folder"]
 
@@ -52,12 +52,7 @@ class BucketSchema(BucketPlace):
     teams: list[str] = Field(description="Teams that have it.")
 
 
-class BucketsPage(ResponseBody):
-    """A page of buckets."""
-
-    buckets: list[BucketSchema]
-    total: int
-    next: str | None
+BucketsPage = page_body("BucketsPage", "A page of buckets.", buckets=list[BucketSchema])
 
 
 class TeamStorage(ResponseBody):

@@ -13,7 +13,7 @@ from runvitals.model.run_verdict import FINDING_IDS
 from runvitals.server.access.permission import needs
 from runvitals.server.findings.lost_time_reports import LostTimeReports
 from runvitals.server.findings.storage.lost_time_reading import LostTimePeriod
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.responses import INVALID_PARAMETER
@@ -67,12 +67,11 @@ class LosingRunSchema(ResponseBody):
     money: float | None
 
 
-class LosingRunsPage(ResponseBody):
-    """Runs that lost device-hours, the most first; a run is there once for each cause."""
-
-    runs: list[LosingRunSchema]
-    total: int
-    next: str | None
+LosingRunsPage = page_body(
+    "LosingRunsPage",
+    "Runs that lost device-hours, the most first; a run is there once for each cause.",
+    runs=list[LosingRunSchema],
+)
 
 
 class LosingPlaceSchema(ResponseBody):
@@ -88,12 +87,11 @@ class LosingPlaceSchema(ResponseBody):
     runs: int
 
 
-class LosingPlacesPage(ResponseBody):
-    """Teams and users, or projects, that lost device-hours, the most first."""
-
-    places: list[LosingPlaceSchema]
-    total: int
-    next: str | None
+LosingPlacesPage = page_body(
+    "LosingPlacesPage",
+    "Teams and users, or projects, that lost device-hours, the most first.",
+    places=list[LosingPlaceSchema],
+)
 
 
 def the_times(

@@ -100,7 +100,7 @@ class JournalChanges(ABC):
 
         await self._change(work, also)
 
-    async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
+    async def delete_project(self, name: str, number: int | None = None) -> int:
         """See `EditableLibrary.delete_project`."""
 
         def work() -> int:
@@ -108,7 +108,7 @@ class JournalChanges(ABC):
             self._record_all(runs, {"deleted": True})
             return len(runs)
 
-        return await self._change(work, also)
+        return await self._change(work, None)
 
     async def remove(self, run_ids: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """Delete the folders of runs in the trash; return which, and why the others were not."""

@@ -158,10 +158,10 @@ class StoredChanges(ABC):
         projects = self._metadata_store.projects
         await self._change(lambda: projects.rename(number or projects.id(name), new_name, self.clock()), also)
 
-    async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
+    async def delete_project(self, name: str, number: int | None = None) -> int:
         """See `EditableLibrary.delete_project`."""
         projects = self._metadata_store.projects
-        return await self._change(lambda: projects.delete(number or projects.id(name), self.clock()), also)
+        return await self._change(lambda: projects.delete(number or projects.id(name), self.clock()), None)
 
     async def _change_if(self, work: Callable[[], bool], also: Also) -> None:
         """Change something; `also` only if the work did, and was not superseded by a later change."""

@@ -11,7 +11,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.key_rules import KeySchema, key_schemas
 from runvitals.server.accounts.storage.keys import KeyRow
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import page_body
 from runvitals.server.http.listing import ThePage, part_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -27,12 +27,7 @@ class OwnedKey(KeySchema):
     owner_kind: Literal["user", "service_account"]
 
 
-class OwnedKeysPage(ResponseBody):
-    """A page of keys."""
-
-    api_keys: list[OwnedKey]
-    total: int
-    next: str | None
+OwnedKeysPage = page_body("OwnedKeysPage", "A page of keys.", api_keys=list[OwnedKey])
 
 
 @router.get("/organisation/api-keys", response_model=OwnedKeysPage, dependencies=[needs("org:key_read")])

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.resources import Visibility
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -31,12 +31,7 @@ class OrgTeamSchema(ResponseBody):
     without_administrator: bool
 
 
-class OrgTeamsPage(ResponseBody):
-    """A page of teams."""
-
-    teams: list[OrgTeamSchema]
-    total: int
-    next: str | None
+OrgTeamsPage = page_body("OrgTeamsPage", "A page of teams.", teams=list[OrgTeamSchema])
 
 
 @router.get("/organisation/teams", response_model=OrgTeamsPage, dependencies=[needs("org:member_read")])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, delete, distinct, func, insert, select, update
@@ -48,7 +48,7 @@ class RoleTable(StoredTable):
         connection: Connection,
         name: str,
         base: str,
-        actions: Iterable[str],
+        actions: Collection[str],
         description: str,
         by: Actor,
         now_ms: int,
@@ -97,7 +97,7 @@ class RoleTable(StoredTable):
         *,
         name: str,
         description: str,
-        actions: Iterable[str],
+        actions: Collection[str],
     ) -> RoleRow:
         """Change a role, for everybody who has it, to values that were checked.
 

@@ -10,7 +10,7 @@ from pydantic import Field
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -43,12 +43,7 @@ class ShownGuestLink(GuestLinkSchema):
     url: str
 
 
-class GuestLinksPage(ResponseBody):
-    """A page of guest links."""
-
-    links: list[GuestLinkSchema]
-    total: int
-    next: str | None
+GuestLinksPage = page_body("GuestLinksPage", "A page of guest links.", links=list[GuestLinkSchema])
 
 
 router = Router()

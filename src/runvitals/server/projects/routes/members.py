@@ -11,7 +11,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -50,12 +50,9 @@ class ProjectMemberSchema(ResponseBody):
     created_ms: int
 
 
-class ProjectMembersPage(ResponseBody):
-    """A page of members, by name."""
-
-    members: list[ProjectMemberSchema]
-    total: int
-    next: str | None
+ProjectMembersPage = page_body(
+    "ProjectMembersPage", "A page of members, by name.", members=list[ProjectMemberSchema]
+)
 
 
 router = Router()

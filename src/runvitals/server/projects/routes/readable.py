@@ -11,7 +11,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Visibility
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.projects.storage.project_members import ListedProject
 
 
@@ -28,12 +28,9 @@ class ListedProjectSchema(ResponseBody):
     deleted_ms: int | None = None
 
 
-class ListedProjectsPage(ResponseBody):
-    """A page of projects, by name."""
-
-    projects: list[ListedProjectSchema]
-    total: int
-    next: str | None
+ListedProjectsPage = page_body(
+    "ListedProjectsPage", "A page of projects, by name.", projects=list[ListedProjectSchema]
+)
 
 
 def readable_projects(

@@ -14,7 +14,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -89,12 +89,9 @@ class ReportCommentSchema(ResponseBody):
     may: CommentRights
 
 
-class ReportCommentsPage(ResponseBody):
-    """A page of comments, the oldest first."""
-
-    comments: list[ReportCommentSchema]
-    total: int
-    next: str | None
+ReportCommentsPage = page_body(
+    "ReportCommentsPage", "A page of comments, the oldest first.", comments=list[ReportCommentSchema]
+)
 
 
 CommentOfPath = Annotated[int, Path(ge=1, le=2**31 - 1)]

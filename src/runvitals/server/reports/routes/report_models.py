@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.reports import document
 from runvitals.server.reports.markdown_blocks import MAX_MARKDOWN
 from runvitals.server.reports.routes.block_models import Blocks, ReportBlock
@@ -94,12 +94,9 @@ class ListedReport(ResponseBody):
     followed: bool
 
 
-class ReportsPage(ResponseBody):
-    """A page of reports, the one that changed last first."""
-
-    reports: list[ListedReport]
-    total: int
-    next: str | None
+ReportsPage = page_body(
+    "ReportsPage", "A page of reports, the one that changed last first.", reports=list[ListedReport]
+)
 
 
 class ReportSchema(ListedReport):
@@ -126,12 +123,11 @@ class ReportVersionSchema(ResponseBody):
     is_published: bool = Field(description="It is or was what readers see.")
 
 
-class ReportVersionsPage(ResponseBody):
-    """A page of versions, the newest first: of each author the last of ten minutes."""
-
-    versions: list[ReportVersionSchema]
-    total: int
-    next: str | None
+ReportVersionsPage = page_body(
+    "ReportVersionsPage",
+    "A page of versions, the newest first: of each author the last of ten minutes.",
+    versions=list[ReportVersionSchema],
+)
 
 
 class ReportTextChange(ResponseBody):
@@ -167,9 +163,6 @@ class ReportEdit(ResponseBody):
     order: ReportOrderChange | None = Field(description="None: no block was added, removed or moved.")
 
 
-class ReportEditsPage(ResponseBody):
-    """A page of your edits, the newest first."""
-
-    edits: list[ReportEdit]
-    total: int
-    next: str | None
+ReportEditsPage = page_body(
+    "ReportEditsPage", "A page of your edits, the newest first.", edits=list[ReportEdit]
+)

@@ -8,7 +8,7 @@ from fastapi import HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -36,12 +36,7 @@ class ReportShareSchema(ResponseBody):
     created_ms: int
 
 
-class ReportSharesPage(ResponseBody):
-    """A page of people, by name."""
-
-    shares: list[ReportShareSchema]
-    total: int
-    next: str | None
+ReportSharesPage = page_body("ReportSharesPage", "A page of people, by name.", shares=list[ReportShareSchema])
 
 
 class ShareRoleBody(RequestBody):

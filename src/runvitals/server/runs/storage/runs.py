@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -145,7 +145,7 @@ class RunTable(StoredTable):
             conditions = plan(connection, run_filter, now_ms, needed=None).where
             return list(connection.execute(select(run.c.id).where(*conditions).order_by(run.c.id)).scalars())
 
-    def matching(self, run_ids: Iterable[int], run_filter: Filter, now_ms: int) -> set[int]:
+    def matching(self, run_ids: Collection[int], run_filter: Filter, now_ms: int) -> set[int]:
         """Return those of the runs with these ids that match a filter."""
         with self._database.read() as connection:
             conditions = plan(connection, run_filter, now_ms, needed=None).where
@@ -270,7 +270,7 @@ class RunTable(StoredTable):
     def tag(
         self,
         connection: Connection,
-        run_ids: Iterable[int],
+        run_ids: Collection[int],
         now_ms: int,
         add: Sequence[str] = (),
         remove: Sequence[str] = (),
@@ -296,7 +296,7 @@ class RunTable(StoredTable):
         """Record a user's request to stop, for a writer's next request to pass on; or raise UnknownRun."""
         self._set([run_id], stop_requested_ms=now_ms)
 
-    def stops_requested(self, run_ids: Iterable[int]) -> dict[int, int]:
+    def stops_requested(self, run_ids: Collection[int]) -> dict[int, int]:
         """Return those of these runs for which a stop was requested, and when."""
         with self._database.read() as connection:
             statement = select(run.c.id, run.c.stop_requested_ms).where(
@@ -304,14 +304,14 @@ class RunTable(StoredTable):
             )
             return dict(connection.execute(statement).all())
 
-    def in_trash(self, run_ids: Iterable[int]) -> set[int]:
+    def in_trash(self, run_ids: Collection[int]) -> set[int]:
         """Return those of these runs that are in the trash."""
         with self._database.read() as connection:
             conditions = among(connection, run.c.id, run_ids)
             statement = select(run.c.id).where(conditions, run.c.deleted_ms.is_not(None))
             return set(connection.execute(statement).scalars())
 
-    def delete(self, run_ids: Iterable[int], now_ms: int, at_ms: int | None = None) -> int:
+    def delete(self, run_ids: Collection[int], now_ms: int, at_ms: int | None = None) -> int:
         """Move runs, or none, to the trash, which only `Filter(deleted=True)` lists; or raise UnknownRun.
 
         Args:
@@ -323,7 +323,7 @@ class RunTable(StoredTable):
         ids = list(run_ids)
         return self._database.write(lambda connection: set_in_trash(connection, ids, True, now_ms, at_ms))
 
-    def restore(self, run_ids: Iterable[int], now_ms: int, at_ms: int | None = None) -> int:
+    def restore(self, run_ids: Collection[int], now_ms: int, at_ms: int | None = None) -> int:
         """Undo `delete`; raise UnknownRun if one of them was purged, or never existed. Arguments are its."""
         ids = list(run_ids)
         return self._database.write(lambda connection: set_in_trash(connection, ids, False, now_ms, at_ms))
@@ -335,7 +335,7 @@ class RunTable(StoredTable):
             return list(connection.execute(statement).scalars())
 
     @in_transaction
-    def purge(self, connection: Connection, run_ids: Iterable[int], now_ms: int) -> None:
+    def purge(self, connection: Connection, run_ids: Collection[int], now_ms: int) -> None:
         """Delete runs permanently, with everything but their samples: delete those first, by lane.
 
         Only runs in the trash are deleted. Their ids are never reused.
@@ -360,7 +360,7 @@ class RunTable(StoredTable):
         connection.execute(delete(run).where(theirs))
 
     @in_transaction
-    def _set(self, connection: Connection, /, run_ids: Iterable[int], **columns: int | None) -> None:
+    def _set(self, connection: Connection, /, run_ids: Collection[int], **columns: int | None) -> None:
         ids = lock_known_runs(connection, run_ids)
         connection.execute(update(run).where(among(connection, run.c.id, ids)).values(columns))
 

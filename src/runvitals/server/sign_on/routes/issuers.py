@@ -8,7 +8,7 @@ from fastapi import HTTPException, Path, Query
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, answering, checking
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -74,12 +74,7 @@ class IssuerSchema(ResponseBody):
     pasted_keys: bool = Field(description="Its keys were entered here: the server does not ask the issuer.")
 
 
-class IssuersPage(ResponseBody):
-    """A page of issuers."""
-
-    issuers: list[IssuerSchema]
-    total: int
-    next: str | None
+IssuersPage = page_body("IssuersPage", "A page of issuers.", issuers=list[IssuerSchema])
 
 
 class SubjectSchema(ResponseBody):
@@ -90,12 +85,7 @@ class SubjectSchema(ResponseBody):
     team: str | None
 
 
-class SubjectsPage(ResponseBody):
-    """A page of subjects."""
-
-    subjects: list[SubjectSchema]
-    total: int
-    next: str | None
+SubjectsPage = page_body("SubjectsPage", "A page of subjects.", subjects=list[SubjectSchema])
 
 
 @router.get("/organisation/issuers", response_model=IssuersPage, dependencies=[needs("org:member_read")])

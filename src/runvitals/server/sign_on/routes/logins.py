@@ -10,7 +10,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -48,12 +48,7 @@ class LinkedLogin(ResponseBody):
     last_used_ms: int | None
 
 
-class LoginsPage(ResponseBody):
-    """A page of logins."""
-
-    logins: list[LinkedLogin]
-    total: int
-    next: str | None
+LoginsPage = page_body("LoginsPage", "A page of logins.", logins=list[LinkedLogin])
 
 
 @router.get("/account/logins", response_model=LoginsPage, dependencies=[needs("account:read")])

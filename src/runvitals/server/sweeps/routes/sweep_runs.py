@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.run_state import State
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
@@ -52,12 +52,7 @@ class SweepRunSchema(ResponseBody):
     created_ms: int
 
 
-class SweepRunsPage(ResponseBody):
-    """A page of runs of a sweep."""
-
-    runs: list[SweepRunSchema]
-    total: int
-    next: str | None
+SweepRunsPage = page_body("SweepRunsPage", "A page of runs of a sweep.", runs=list[SweepRunSchema])
 
 
 class SweepAgentSent(RequestBody):

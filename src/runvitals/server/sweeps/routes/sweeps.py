@@ -16,7 +16,7 @@ from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
@@ -71,12 +71,7 @@ class SweepSchema(ResponseBody):
     may: list[str] = Field(description="What the user may do with it: `sweep:control`, `sweep:delete`.")
 
 
-class SweepsPage(ResponseBody):
-    """A page of sweeps, the newest first."""
-
-    sweeps: list[SweepSchema]
-    total: int
-    next: str | None
+SweepsPage = page_body("SweepsPage", "A page of sweeps, the newest first.", sweeps=list[SweepSchema])
 
 
 def the_sweep(

@@ -17,7 +17,7 @@ from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, checking, too_many
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
@@ -246,12 +246,7 @@ class Invitation(ResponseBody):
     ended_ms: int | None
 
 
-class InvitationsPage(ResponseBody):
-    """A page of invitations."""
-
-    invitations: list[Invitation]
-    total: int
-    next: str | None
+InvitationsPage = page_body("InvitationsPage", "A page of invitations.", invitations=list[Invitation])
 
 
 class InvitationResult(ResponseBody):

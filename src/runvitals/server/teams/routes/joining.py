@@ -14,7 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Access, Anonymous, User
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Account, Organisation
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -67,12 +67,7 @@ class JoinableTeam(ResponseBody):
     )
 
 
-class JoinableTeamsPage(ResponseBody):
-    """A page of teams."""
-
-    teams: list[JoinableTeam]
-    total: int
-    next: str | None
+JoinableTeamsPage = page_body("JoinableTeamsPage", "A page of teams.", teams=list[JoinableTeam])
 
 
 class JoinRequest(ResponseBody):
@@ -89,12 +84,9 @@ class JoinRequest(ResponseBody):
     ended_ms: int | None
 
 
-class JoinRequestsPage(ResponseBody):
-    """A page of requests to join."""
-
-    join_requests: list[JoinRequest]
-    total: int
-    next: str | None
+JoinRequestsPage = page_body(
+    "JoinRequestsPage", "A page of requests to join.", join_requests=list[JoinRequest]
+)
 
 
 class WayToJoin(ResponseBody):

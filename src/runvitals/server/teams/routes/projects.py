@@ -9,7 +9,7 @@ from fastapi import Query
 from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import page_body
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.projects.routes.readable import project_json, readable_projects
@@ -19,12 +19,9 @@ from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 router = Router()
 
 
-class TeamProjectsPage(ResponseBody):
-    """A page of the projects of a team."""
-
-    projects: list[dict[str, Any]]
-    total: int
-    next: str | None
+TeamProjectsPage = page_body(
+    "TeamProjectsPage", "A page of the projects of a team.", projects=list[dict[str, Any]]
+)
 
 
 @router.get("/teams/{team}/projects", response_model=TeamProjectsPage, dependencies=[needs("team:profile")])

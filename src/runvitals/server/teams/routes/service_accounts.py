@@ -28,7 +28,7 @@ from runvitals.server.accounts.routes.key_rules import (
     shown_key,
 )
 from runvitals.server.accounts.storage.keys import KeyRow
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of, part_of
 from runvitals.server.http.router import Router
@@ -103,12 +103,9 @@ class ServiceAccountSchema(ResponseBody):
     last_used_ms: int | None = Field(description="When one of its keys was used.")
 
 
-class ServiceAccountsPage(ResponseBody):
-    """A page of service accounts."""
-
-    service_accounts: list[ServiceAccountSchema]
-    total: int
-    next: str | None
+ServiceAccountsPage = page_body(
+    "ServiceAccountsPage", "A page of service accounts.", service_accounts=list[ServiceAccountSchema]
+)
 
 
 class CreatedServiceAccount(ServiceAccountSchema):

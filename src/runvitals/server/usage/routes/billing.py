@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheRequester
@@ -33,12 +33,11 @@ class BillingAdministrator(ResponseBody):
     state: str
 
 
-class BillingAdministratorsPage(ResponseBody):
-    """A page of billing administrators and viewers, by name."""
-
-    administrators: list[BillingAdministrator]
-    total: int
-    next: str | None
+BillingAdministratorsPage = page_body(
+    "BillingAdministratorsPage",
+    "A page of billing administrators and viewers, by name.",
+    administrators=list[BillingAdministrator],
+)
 
 
 @router.get(

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order, page_of
 from runvitals.server.http.router import Router
@@ -65,12 +65,9 @@ class CostCentreSchema(ResponseBody):
     purchase_order: str
 
 
-class CostCentresPage(ResponseBody):
-    """A page of cost centres, by code."""
-
-    cost_centres: list[CostCentreSchema]
-    total: int
-    next: str | None
+CostCentresPage = page_body(
+    "CostCentresPage", "A page of cost centres, by code.", cost_centres=list[CostCentreSchema]
+)
 
 
 class CostCentreAssignmentSchema(ResponseBody):
@@ -82,12 +79,11 @@ class CostCentreAssignmentSchema(ResponseBody):
     cost_centre: str | None = Field(description="None: none, so the team or user itself.")
 
 
-class CostCentreAssignmentsPage(ResponseBody):
-    """A page of assignments of cost centres."""
-
-    assignments: list[CostCentreAssignmentSchema]
-    total: int
-    next: str | None
+CostCentreAssignmentsPage = page_body(
+    "CostCentreAssignmentsPage",
+    "A page of assignments of cost centres.",
+    assignments=list[CostCentreAssignmentSchema],
+)
 
 
 @router.get("/billing/cost-centres", response_model=CostCentresPage, dependencies=[needs("billing:read")])

@@ -9,7 +9,7 @@ from fastapi import HTTPException, Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -57,12 +57,7 @@ class RateSchema(ResponseBody):
     created_by: str
 
 
-class RatesPage(ResponseBody):
-    """A page of prices, the newest first."""
-
-    rates: list[RateSchema]
-    total: int
-    next: str | None
+RatesPage = page_body("RatesPage", "A page of prices, the newest first.", rates=list[RateSchema])
 
 
 @router.get("/billing/rates", response_model=RatesPage, dependencies=[needs("billing:read")])

@@ -15,7 +15,7 @@ from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.account_services import AccountServices
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
@@ -67,12 +67,9 @@ class StatementSchema(ResponseBody):
     replaces: str | None = Field(description="The number of the statement that this one cancels or corrects.")
 
 
-class StatementsPage(ResponseBody):
-    """A page of statements and drafts, the newest first."""
-
-    statements: list[StatementSchema]
-    total: int
-    next: str | None
+StatementsPage = page_body(
+    "StatementsPage", "A page of statements and drafts, the newest first.", statements=list[StatementSchema]
+)
 
 
 class StatementLineSchema(ResponseBody):

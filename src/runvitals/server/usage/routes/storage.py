@@ -17,7 +17,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.listing import PageRequest, ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, ProjectStorage, RunStorage
@@ -123,12 +123,7 @@ class RunBytes(ResponseBody):
     may: list[str] = Field(description="`run:delete` if the requester may delete it.")
 
 
-class RunBytesPage(ResponseBody):
-    """A page of runs of a project."""
-
-    runs: list[RunBytes]
-    total: int
-    next: str | None
+RunBytesPage = page_body("RunBytesPage", "A page of runs of a project.", runs=list[RunBytes])
 
 
 class ArtifactBytes(ResponseBody):
@@ -145,12 +140,9 @@ class ArtifactBytes(ResponseBody):
     may: list[str] = Field(description="`artifact:delete` if the requester may delete it.")
 
 
-class ArtifactBytesPage(ResponseBody):
-    """A page of artifacts of a project."""
-
-    artifacts: list[ArtifactBytes]
-    total: int
-    next: str | None
+ArtifactBytesPage = page_body(
+    "ArtifactBytesPage", "A page of artifacts of a project.", artifacts=list[ArtifactBytes]
+)
 
 
 T = TypeVar("T")
