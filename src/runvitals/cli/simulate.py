@@ -6,10 +6,10 @@ import argparse
 import os
 import signal
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.signal_flag import SignalFlag
 from runvitals.cli.argument_types import integer_between, number_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"simulated run {run_id} of project {values['project']}, recorded in {inert(folder)}", flush=True)
     delivery = Delivery(simulation.location.folder, destinations(values))
     # A flag instead of an exception, which could interrupt the writing of a record.
-    stop = threading.Event()
+    stop = SignalFlag()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     if speed is None:

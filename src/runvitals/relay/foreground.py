@@ -6,10 +6,10 @@ It does not take over a run that another relay is delivering to the same destina
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from runvitals.base.signal_flag import SignalFlag
 from runvitals.journal import paths
 from runvitals.readers.journals.runs import RunList
 from runvitals.relay.engine.backlog import hosts_of_run
@@ -65,7 +65,7 @@ class Foreground:
         self._started: set[tuple[str, str, str]] = set()
         self._live: dict[tuple[str, str], bool] = {}
         self._shown: dict[tuple[str, str, str], str] = {}
-        self._stopping = threading.Event()
+        self._stopping = SignalFlag()
 
     def stop(self) -> None:
         """Deliver the records written so far, and stop. May be called from a signal handler."""

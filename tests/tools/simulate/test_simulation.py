@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runvitals.base.signal_flag import SignalFlag
 from runvitals.journal.paths import run_dir
 from runvitals.journal.reader import read_run
 from runvitals.model.metrics import DEFINITIONS
@@ -156,7 +156,7 @@ def test_existing_run_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_simulation_that_is_written_at_once_counts_as_running_until_its_end(tmp_path: Path) -> None:
     simulation = new_simulation(tmp_path)
     now_ms = END_MS
-    go_on = at_once(simulation, threading.Event(), lambda: now_ms)
+    go_on = at_once(simulation, SignalFlag(), lambda: now_ms)
     states = []
 
     def wait(tick: int) -> bool:
@@ -174,7 +174,7 @@ def test_a_simulation_that_is_written_at_once_counts_as_running_until_its_end(tm
 def test_lists_show_it_as_running_however_much_is_written(tmp_path: Path) -> None:
     simulation = new_simulation(tmp_path)
     runs, now_ms, states = RunList(str(tmp_path)), END_MS, set()
-    go_on = at_once(simulation, threading.Event(), lambda: now_ms)
+    go_on = at_once(simulation, SignalFlag(), lambda: now_ms)
 
     def wait(tick: int) -> bool:
         nonlocal now_ms

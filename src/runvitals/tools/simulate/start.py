@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from runvitals.base.signal_flag import SignalFlag
 from runvitals.journal import paths
 from runvitals.model.state import SILENT_MS
 from runvitals.monitoring.settings.settings import SETTINGS
@@ -69,7 +69,7 @@ def begin(
     return Simulation(profile, nodes, scenario_s, speed or 1.0, seed, location, about, settings)
 
 
-def at_once(simulation: Simulation, stop: threading.Event, clock: Callable[[], int]) -> Callable[[int], bool]:
+def at_once(simulation: Simulation, stop: SignalFlag, clock: Callable[[], int]) -> Callable[[int], bool]:
     """Return a function that does not wait. The run counts as running for as long as samples are written.
 
     The function returns False once `stop` is set.
@@ -90,7 +90,7 @@ def at_once(simulation: Simulation, stop: threading.Event, clock: Callable[[], i
     return wait
 
 
-def pacer(interval_s: float, stop: threading.Event) -> Callable[[int], bool]:
+def pacer(interval_s: float, stop: SignalFlag) -> Callable[[int], bool]:
     """Return a function that waits until a sample is due, counted from the first call.
 
     The function returns False once `stop` is set.

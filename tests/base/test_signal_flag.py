@@ -1,0 +1,34 @@
+"""The flag of signal handlers."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+from runvitals.base.signal_flag import SignalFlag
+
+
+def test_waits_until_the_time_is_over() -> None:
+    flag = SignalFlag()
+    assert not flag.wait(0.001)
+    assert not flag.is_set()
+    flag.set()
+    assert flag.wait(60.0)
+
+
+def test_a_handler_may_set_it_wherever_its_thread_is_in_wait() -> None:
+    """Handlers run between any two lines of the main thread, as this one does."""
+    flag = SignalFlag()
+
+    def handle(frame: FrameType, event: str, argument: object) -> Any:
+        flag.set()
+        return handle
+
+    before = sys.gettrace()
+    sys.settrace(handle)
+    try:
+        is_set = flag.wait(60.0)
+    finally:
+        sys.settrace(before)
+    assert is_set
