@@ -93,6 +93,7 @@ def test_what_cannot_be_answered(tmp_path: Path) -> None:
             assert "missing )" in await refusal(client, "search_logs", run="abc", regex="(")
             assert "exactly one" in await refusal(client, "search_logs", run="abc", regex="a", words="b")
             assert "limit" in await refusal(client, "list_runs", limit=101)
+            assert "metrics" in await refusal(client, "read_history", run="abc", metrics=["loss"])
             assert "Unknown tool" in await refusal(client, "stop_run", run="abc")
 
     anyio.run(read)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
 
 from runvitals.base.terminal_text import inert
@@ -38,7 +39,7 @@ _READING: Final = (
 )
 _WRITING: Final = (writing_tools.change_tags, writing_tools.write_notes)
 _ERROR_CHARACTERS: Final = 1000
-Tool = Callable[..., Awaitable[str]]
+ToolFunction = Callable[..., Awaitable[str]]
 
 
 def protocol_server(api_of_key: ApiOfKey, *, with_server: bool, writes: bool) -> MCPServer[ApiOfKey]:
@@ -53,26 +54,34 @@ def protocol_server(api_of_key: ApiOfKey, *, with_server: bool, writes: bool) ->
     async def life(server: MCPServer[ApiOfKey]) -> AsyncIterator[ApiOfKey]:
         yield api_of_key
 
-    server = MCPServer(
-        "runvitals", instructions=INSTRUCTIONS, version=__version__, lifespan=life, log_level="WARNING"
-    )
-    for tool in (*_READING, *((reading_tools.usage,) if with_server else ())):
-        _add(server, tool, ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    reading = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    changing = ToolAnnotations(destructive_hint=False, open_world_hint=False)
+    ending = ToolAnnotations(destructive_hint=True, open_world_hint=False)
+    tools = [_tool(tool, reading) for tool in (*_READING, *((reading_tools.usage,) if with_server else ()))]
     if writes:
-        for tool in _WRITING:
-            _add(server, tool, ToolAnnotations(destructive_hint=False, open_world_hint=False))
-        if with_server:
-            _add(
-                server, writing_tools.stop_run, ToolAnnotations(destructive_hint=True, open_world_hint=False)
-            )
-    return server
+        tools += [_tool(tool, changing) for tool in _WRITING]
+        tools += [_tool(writing_tools.stop_run, ending)] if with_server else []
+    return MCPServer(
+        "runvitals",
+        instructions=INSTRUCTIONS,
+        version=__version__,
+        lifespan=life,
+        log_level="WARNING",
+        tools=tools,
+    )
 
 
-def _add(server: MCPServer[ApiOfKey], tool: Tool, annotations: ToolAnnotations) -> None:
-    server.add_tool(_telling(tool), annotations=annotations, structured_output=False)
+def _tool(function: ToolFunction, annotations: ToolAnnotations) -> Tool:
+    """Return a function as a tool that refuses arguments it does not have, which the library ignores."""
+    tool = Tool.from_function(_telling(function), annotations=annotations, structured_output=False)
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters = arguments.model_json_schema(by_alias=True)
+    return tool
 
 
-def _telling(tool: Tool) -> Tool:
+def _telling(tool: ToolFunction) -> ToolFunction:
     """Return the tool, whose refused requests and wrong arguments reach the assistant as text."""
 
     @wraps(tool)
