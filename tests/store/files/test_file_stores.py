@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,12 +207,23 @@ def test_wrong_credentials_and_buckets_name_no_secret(s3: ObjectService) -> None
         open_store(BucketLocation("gcs", "training", secret={"service_account": "{}"}))
 
 
-def test_a_bucket_that_nobody_answers_for(tmp_path: Path) -> None:
+def test_a_bucket_that_nobody_answers_for(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     gone = BucketLocation("s3", "training", "", "http://127.0.0.1:9", "eu-central-1", secret=KEYS)
+    store = open_bucket(gone)
+    assert caplog.messages == [
+        f"the bucket {gone} does not answer: its contents are not available until it does"
+    ]
     with pytest.raises(OSError, match="no connection"):
-        open_bucket(gone)
+        store.check()
     with pytest.raises(OSError, match="there is no folder"):
         open_store(BucketLocation("folder", str(tmp_path / "none")))
+
+
+def test_a_server_starts_beside_a_bucket_that_hangs(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        address = f"http://127.0.0.1:{hanging.getsockname()[1]}"
+        open_bucket(BucketLocation("s3", "training", "", address, "eu-central-1", secret=KEYS), 0.01)
+    assert "does not answer" in caplog.text
 
 
 def test_credentials_of_the_environment(s3: ObjectService, monkeypatch: pytest.MonkeyPatch) -> None:

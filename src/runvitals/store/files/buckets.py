@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import threading
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +17,7 @@ from runvitals.store.files.folder_store import FolderFileStore
 if TYPE_CHECKING:
     from runvitals.store.files.object_store import ObjectFileStore
 
+log = logging.getLogger("runvitals.store")
 EXTRA: Final = "pip install 'runvitals[bucket]'"
 _CLIENT: Final = {
     "connect_timeout": "5s",
@@ -20,18 +25,42 @@ _CLIENT: Final = {
     "timeout": "24h",
     "user_agent": "runvitals",
 }
+_PATIENCE_S: Final = 10.0
+"""A service that is well answers within a second."""
 _RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 
 
-def open_bucket(location: BucketLocation) -> ObjectFileStore:
+def open_bucket(location: BucketLocation, patience_s: float = _PATIENCE_S) -> ObjectFileStore:
     """Return the contents in an existing bucket.
 
+    A server starts while the service of its bucket is away, and has the contents when it is back: whoever
+    asks for one before is told so.
+
+    Args:
+        patience_s: how long the bucket has to answer.
+
     Raises:
-        OSError: it cannot be used, or the library for it is not installed.
+        OSError: it does not exist or refuses these credentials, or the library for it is not installed.
     """
     store = _object_store(location)
-    store.check()
+    answer: Future[None] = Future()
+    threading.Thread(target=_check, args=(store, answer), name="runvitals-bucket", daemon=True).start()
+    from runvitals.store.files.object_store import NoAnswer
+
+    try:
+        answer.result(patience_s)
+    except (FutureTimeoutError, NoAnswer):
+        log.warning("the bucket %s does not answer: its contents are not available until it does", location)
     return store
+
+
+def _check(store: ObjectFileStore, answer: Future[None]) -> None:
+    try:
+        store.check()
+    except Exception as error:  # noqa: BLE001 - raised by `open_bucket`
+        answer.set_exception(error)
+    else:
+        answer.set_result(None)
 
 
 def open_store(location: BucketLocation) -> ObjectFileStore | FolderFileStore:

@@ -34,8 +34,15 @@ _NO_CREDENTIALS: Final = (
     "missing credential",
     "credential_process",
 )
+_NO_ANSWER: Final = "no answer in time"
+_NO_CONNECTION: Final = "no connection"
+_NOBODY: Final = (_NO_ANSWER, _NO_CONNECTION)
 _ATTRIBUTES: Final = {"Content-Type": "application/octet-stream", "Content-Disposition": "attachment"}
 """Of every object: a browser that opens one at its signed address saves it, and does not run it."""
+
+
+class NoAnswer(OSError):
+    """A bucket's service did not answer, or could not: it may do so later."""
 
 
 class ObjectFileStore:
@@ -61,7 +68,7 @@ class ObjectFileStore:
         self._may_sign = may_sign
 
     def check(self) -> None:
-        """Raise OSError, before the server starts, if the bucket does not exist or cannot be listed."""
+        """Raise OSError if the bucket does not exist or cannot be listed; `NoAnswer` if nobody says so."""
         with self._failing("cannot be listed"):
             next(iter(obstore.list(self._objects, self._prefix or None, chunk_size=1)), None)
 
@@ -143,7 +150,9 @@ class ObjectFileStore:
             number = errno.ENOENT if why in ("NoSuchKey", "BlobNotFound", "status 404") else errno.EIO
             raise OSError(number, f"the bucket {self._name} {what}: {why}") from None
         except (BaseError, OSError, ValueError) as error:
-            raise OSError(errno.EIO, f"the bucket {self._name} {what}: {reason(error)}") from None
+            why = reason(error)
+            kind = NoAnswer if why in _NOBODY or why.startswith("status 5") else OSError
+            raise kind(errno.EIO, f"the bucket {self._name} {what}: {why}") from None
 
 
 class ObjectContent(io.RawIOBase):
@@ -223,7 +232,7 @@ def reason(error: Exception) -> str:
     if status is not None:
         return f"status {status.group(1)}"
     if "timed out" in text or "TimedOut" in text:
-        return "no answer in time"
+        return _NO_ANSWER
     if "error sending request" in text or "dns error" in text:
-        return "no connection"
+        return _NO_CONNECTION
     return type(error).__name__
