@@ -194,6 +194,10 @@ class Browser:
         if not self.tolerates(complaint):
             self.complaints.append(complaint)
 
+    def permit(self, *permissions: str) -> None:
+        """Let the page do what a user would be asked about."""
+        self.call("Browser.grantPermissions", permissions=permissions, browserContextId=self._context)
+
     def resize(self, width: int, height: int, dark: bool = False, scale: float = 1) -> None:
         """The window in CSS pixels, whether the system prefers dark colours, and its dots for a CSS pixel."""
         size = {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False}

@@ -179,7 +179,7 @@ def test_a_report_is_written_with_markdown_and_published(lab: ReportLab, page: B
     assert lab.ask("vera", "GET", f"/reports/{listed['id']}")["title"] == "Learned today"
     # Another one begins with what was copied.
     page.open("/vision/digits/reports")
-    page.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    page.permit("clipboardReadWrite", "clipboardSanitizedWrite")
     page.call("Page.bringToFront")
     page.wait("document.hasFocus()")
     page.evaluate("navigator.clipboard.writeText('# From notes\\n\\nIt *learns*.')")
