@@ -33,7 +33,7 @@ def store(tmp_path: Path) -> Path:
         (writer,) = metadata_store.writers.join([WriterRegistration("otter", "media.node1.7.1")], NOW)
         files = ReceivedFiles(str(folder / "files"), metadata_store, lambda: NOW)
         for content in CONTENTS:
-            files.append(writer.run_id, hashlib.sha256(content).hexdigest(), len(content), 0, content)
+            files.append(writer.run_id, hashlib.sha256(content).hexdigest(), len(content), 0, [content])
     return folder
 
 

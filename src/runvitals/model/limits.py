@@ -48,6 +48,6 @@ MEDIA_ITEMS = 1000
 ITEM_FILES = 10_000
 """Files that one item names, such as the images in the cells of a table."""
 PIECE_BYTES = 1024 * 1024
+"""Bytes of a file in the first request of an upload, and of many small files in one request."""
 SMALL_FILE_BYTES = 64 * 1024
 """Files up to this size are sent many in one request, of at most `PIECE_BYTES`."""
-"""Bytes of a file in one request of an upload."""

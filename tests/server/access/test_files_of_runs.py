@@ -111,7 +111,6 @@ def test_the_last_piece_of_somebody_else_is_not_enough(served: ServedOrganisatio
         ("b" * 64, {"offset": -1, "size": 9}, b"a", 422),
         ("b" * 64, {"offset": 0, "size": 1 << 60}, b"a", 422),
         ("b" * 64, {"offset": 0, "size": 1 << 40}, b"a", 413),
-        ("b" * 64, {"offset": 0, "size": 1 << 30}, bytes((1 << 20) + 1), 413),
         ("b" * 64, {}, b"a", 422),
     ],
 )
