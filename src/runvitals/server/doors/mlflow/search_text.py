@@ -52,7 +52,7 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
-_AFTER_DOT: Final = re.compile(r"[\"`]([^\"`]+)[\"`]|([^\s'\"`<>=!(),]+)")
+_AFTER_DOT: Final = re.compile(r"""(?P<quote>["'`])(?P<quoted>.+?)(?P=quote)|(?P<word>[^\s'"`<>=!(),]+)""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ class _Parser:
             if match is None:
                 raise self._error(f"Invalid identifier '{token.text[:60]}'")
             self._at = match.end()
-            rest = match[1] or match[2]
+            rest = match["quoted"] or match["word"]
         return self._key(kind, rest)
 
     def _key(self, kind: EntityKind, key: str) -> tuple[EntityKind, str]:
