@@ -7,6 +7,7 @@ from types import FrameType
 from typing import Any
 
 from runvitals.base.signal_flag import SignalFlag
+from tests.patience import PATIENCE_S
 
 
 def test_waits_until_the_time_is_over() -> None:
@@ -14,7 +15,7 @@ def test_waits_until_the_time_is_over() -> None:
     assert not flag.wait(0.001)
     assert not flag.is_set()
     flag.set()
-    assert flag.wait(60.0)
+    assert flag.wait(PATIENCE_S)
 
 
 def test_a_handler_may_set_it_wherever_its_thread_is_in_wait() -> None:
@@ -28,7 +29,7 @@ def test_a_handler_may_set_it_wherever_its_thread_is_in_wait() -> None:
     before = sys.gettrace()
     sys.settrace(handle)
     try:
-        is_set = flag.wait(60.0)
+        is_set = flag.wait(PATIENCE_S)
     finally:
         sys.settrace(before)
     assert is_set

@@ -33,8 +33,8 @@ _RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 def open_bucket(location: BucketLocation, patience_s: float = _PATIENCE_S) -> ObjectFileStore:
     """Return the contents in an existing bucket.
 
-    A server starts while the service of its bucket is away, and has the contents when it is back: whoever
-    asks for one before is told so.
+    A server starts while the service of its bucket is away, and has the contents when it is back. Until then,
+    whoever reads one gets an error.
 
     Args:
         patience_s: how long the bucket has to answer.
