@@ -292,7 +292,7 @@ def _early_application(services: SharedServices) -> Starlette:
     return early
 
 
-# What follows imports modules that the first request needs which it answers.
+# The functions below import modules that a server does not need before the first request for them.
 
 
 def _application(services: SharedServices, options: ServerOptions) -> FastAPI:

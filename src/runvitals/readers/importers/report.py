@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from runvitals.journal import paths
 from runvitals.readers.importers.run_draft import RunDraft
 
 
@@ -30,6 +32,16 @@ class ImportReport:
     def done(self) -> int:
         """How many runs it has reported on."""
         return len(self.imported) + len(self.existing) + len(self.failed)
+
+    def attempt(self, run_id: str, directory: str, write: Callable[[], object]) -> None:
+        """Import a run with `write`, unless the data folder has it; report what prevents it."""
+        if os.path.exists(paths.run_dir(run_id, directory)):
+            self.existing.append(run_id)
+            return
+        try:
+            write()
+        except (OSError, ValueError) as error:
+            self.failed[run_id] = str(error)
 
     def leave_out(self, what: str, count: int = 1) -> None:
         """Count something that is not imported."""

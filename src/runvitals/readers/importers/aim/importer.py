@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from array import array
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
-from runvitals.journal import paths
 from runvitals.model import media
 from runvitals.readers.importers.aim.entries import AimDatabase
 from runvitals.readers.importers.aim.repository import AimPoint, AimRepository, AimRun
@@ -59,13 +58,8 @@ def import_aim(
         id_here = run_id_of(hash)
         if run_id is not None and id_here != run_id:
             continue
-        if os.path.exists(paths.run_dir(id_here, directory)):
-            report.existing.append(id_here)
-        else:
-            try:
-                _import_run(repository, hash, id_here, directory, project, team, report)
-            except (OSError, ValueError) as error:
-                report.failed[id_here] = str(error)
+        write = partial(_import_run, repository, hash, id_here, directory, project, team, report)
+        report.attempt(id_here, directory, write)
         yield report
     yield report
 

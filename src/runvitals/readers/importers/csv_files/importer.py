@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from runvitals.journal import paths
@@ -44,15 +45,9 @@ def import_csv(
     for file in files:
         name = _name_of(file)
         id_here = paths.check_run_id(run_id) if run_id else id_of(file)
-        if os.path.exists(paths.run_dir(id_here, directory)):
-            report.existing.append(id_here)
-        else:
-            project_name = project or os.path.basename(os.path.dirname(os.path.abspath(file))) or "csv"
-            about = RunDescription(id_here, project_name, "csv", 0, name, team=team)
-            try:
-                _write_run(file, directory, about, report)
-            except (OSError, ValueError) as error:
-                report.failed[id_here] = str(error)
+        project_name = project or os.path.basename(os.path.dirname(os.path.abspath(file))) or "csv"
+        about = RunDescription(id_here, project_name, "csv", 0, name, team=team)
+        report.attempt(id_here, directory, partial(_write_run, file, directory, about, report))
         yield report
 
 

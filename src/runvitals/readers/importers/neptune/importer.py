@@ -7,9 +7,9 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
-from runvitals.journal import paths
 from runvitals.model import media
 from runvitals.model.run_state import State
 from runvitals.readers.importers.histograms import coarse
@@ -62,14 +62,21 @@ def import_neptune(
         id_here = id_of(run, projects_of[run.id] > 1)
         if run_id is not None and id_here != run_id:
             continue
-        if os.path.exists(paths.run_dir(id_here, directory)):
-            report.existing.append(id_here)
-        else:
-            try:
-                _RunImport(export, run, id_here, project, team, report).write(directory)
-            except (OSError, ValueError) as error:
-                report.failed[id_here] = str(error)
+        write = partial(_import_run, export, run, id_here, directory, project, team, report)
+        report.attempt(id_here, directory, write)
         yield report
+
+
+def _import_run(
+    export: NeptuneExport,
+    run: NeptuneRun,
+    id_here: str,
+    directory: str,
+    project: str | None,
+    team: str,
+    report: ImportReport,
+) -> None:
+    _RunImport(export, run, id_here, project, team, report).write(directory)
 
 
 def id_of(run: NeptuneRun, repeated: bool) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
-from runvitals.journal import paths
 from runvitals.model import media
 from runvitals.model.run_state import State
 from runvitals.readers.importers.histograms import coarse
@@ -66,17 +66,11 @@ def import_tensorboard(
         known_id = id_of(name, folder, files[0])
         if run_id is not None and known_id != run_id:
             continue
-        if os.path.exists(paths.run_dir(known_id, directory)):
-            report.existing.append(known_id)
-        else:
-            project_name = project or os.path.basename(root) or "tensorboard"
-            about = RunDescription(
-                known_id, project_name, "tensorboard", 0, name, host=_host(files[0]), team=team
-            )
-            try:
-                _Importer(directory, about, report).write(files)
-            except (OSError, ValueError) as error:
-                report.failed[known_id] = str(error)
+        project_name = project or os.path.basename(root) or "tensorboard"
+        about = RunDescription(
+            known_id, project_name, "tensorboard", 0, name, host=_host(files[0]), team=team
+        )
+        report.attempt(known_id, directory, partial(_Importer(directory, about, report).write, files))
         yield report
 
 

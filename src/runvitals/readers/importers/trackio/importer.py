@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
-from runvitals.journal import paths
 from runvitals.model import media
 from runvitals.readers.importers.csv_files.cells import time_ms
 from runvitals.readers.importers.report import ImportReport
@@ -54,15 +54,10 @@ def import_trackio(
                 id_here = _id_of(run, source)
                 if run_id is not None and id_here != run_id:
                     continue
-                if os.path.exists(paths.run_dir(id_here, directory)):
-                    report.existing.append(id_here)
-                else:
-                    media_folder = os.path.join(os.path.dirname(file), "media", source)
-                    about = RunDescription(id_here, project or source, "trackio", 0, name, team=team)
-                    try:
-                        _RunImport(database, run, about, media_folder, report).write(directory)
-                    except (OSError, ValueError) as error:
-                        report.failed[id_here] = str(error)
+                media_folder = os.path.join(os.path.dirname(file), "media", source)
+                about = RunDescription(id_here, project or source, "trackio", 0, name, team=team)
+                run_import = _RunImport(database, run, about, media_folder, report)
+                report.attempt(id_here, directory, partial(run_import.write, directory))
                 yield report
             report.leave_out("rows that cannot be read", database.damaged)
         finally:
