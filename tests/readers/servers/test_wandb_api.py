@@ -108,12 +108,21 @@ def test_what_is_absent_is_named(api: runvitals.Api) -> None:
         api.run("x1").file("nothing")
 
 
+@pytest.mark.parametrize("other", [{"order": "+created_at"}, {"start": "3"}, {"tags": ["best"]}])
+def test_a_choice_of_versions_is_refused(api: runvitals.Api, other: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=r"artifacts\(\): "):
+        next(api.artifacts("model", "team/digits/net", **other))
+
+
 def test_errors_are_those_of_wandb(api: runvitals.Api) -> None:
     with pytest.raises(runvitals.errors.CommError, match="nothing") as raised:
         api.run("team/digits/nothing")
     assert isinstance(raised.value, LookupError)
     with pytest.raises(runvitals.CommError):
         api.artifact("team/digits/model:latest")
+    with pytest.raises(runvitals.CommError):
+        next(api.artifacts("model", "team/digits/model", order="-created_at"))
+    assert not api.artifact_exists("team/digits/model:latest")
     stopped = runvitals.Api(overrides={"base_url": "http://127.0.0.1:9"})
     with pytest.raises(runvitals.errors.CommError) as unreachable:
         stopped.run("x1")

@@ -133,16 +133,19 @@ class Api:
         Args:
             type_name: the type that it must have.
             name: `name`, `project/name` or `entity/project/name`.
-            order, per_page, start: ignored; W&B's function has them.
-            tags: not supported.
+            order: only of the newest first, such as `-created_at`.
+            per_page: ignored: all pages are read.
+            tags, start: not supported.
 
         Raises:
             ArtifactNotFound: there is none (a `wandb.errors.CommError` and a LookupError).
             ValueError: it has another type.
-            UnsupportedArgument: `tags`, which are not read.
+            UnsupportedArgument: another order, `tags` or `start`, which would be ignored.
         """
         if tags:
             raise UnsupportedArgument("artifacts(): tags is not supported; instead: the project's page")
+        if start is not None or (order is not None and not order.startswith("-")):
+            raise UnsupportedArgument("artifacts(): all versions come, the newest first; instead: sorted(…)")
         try:
             for artifact in self._client.artifact_versions(self._full_name(name)):
                 yield _checked_type(artifact, name, type_name)
