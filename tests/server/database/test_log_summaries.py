@@ -11,7 +11,13 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.fields import MAX_FIELDS
 from runvitals.readers.journals.run_builder import MergedSection
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues, add_logged_rows
+from runvitals.server.runs.storage.log_summaries import (
+    LAST_STEP,
+    LoggedRows,
+    LoggedValues,
+    add_logged_rows,
+    replace_logged_rows,
+)
 from runvitals.server.runs.storage.sections import SectionUpdate
 from tests.server.database.runs import T0, joined, uids, where
 
@@ -48,6 +54,20 @@ def test_summaries_follow_their_definitions(metadata_store: MetadataStore) -> No
     )
     log(metadata_store, run_id, 9, {"loss": 4.0, "acc": 0.0, "speed": 6.0, "lr": 0.5})
     assert summary(metadata_store, run_id) == {"loss": 1.0, "acc": 3.0, "speed": 3.0, "lr": 0.5}
+
+
+def test_the_last_step_is_a_field_and_not_in_the_summary(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    log(metadata_store, run_id, 1, {"_step": 5.0, "loss": 1.0})
+    log(metadata_store, run_id, 2, {"_step": 3.0, "loss": 2.0}, writer="train.n2")
+    metadata_store.sections.merge([SectionUpdate(run_id, "summary", {"best": 1.0}, T0)])
+    assert summary(metadata_store, run_id) == {"loss": 2.0, "best": 1.0}
+    assert uids(metadata_store, where(f"{LAST_STEP} = 5")) == ["abc"]
+    left = {"_step": LoggedValues(1, 2.0, 2.0, 2.0, 2.0, T0), "loss": LoggedValues(1, 9.0, 9.0, 9.0, 9.0, T0)}
+    metadata_store.write(lambda connection: replace_logged_rows(connection, run_id, left, T0))
+    assert uids(metadata_store, where(f"{LAST_STEP} = 2")) == ["abc"]
+    metadata_store.write(lambda connection: replace_logged_rows(connection, run_id, {}, T0))
+    assert uids(metadata_store, where(f"{LAST_STEP} >= 0")) == []
 
 
 def test_repeated_rows_are_counted_once(metadata_store: MetadataStore) -> None:

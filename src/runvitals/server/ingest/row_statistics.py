@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from runvitals.base.buckets import Floats, Integers
-from runvitals.model.names import RESERVED
+from runvitals.model.names import RESERVED, STEP
 from runvitals.server.ingest.validation import ValidEnvelope
 from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues
 from runvitals.server.runs.storage.metrics import KeyList
@@ -60,7 +60,7 @@ class RowStatistics:
         metrics = {
             keys[metric_id]: LoggedValues(*of_metric)
             for metric_id, of_metric in zip(self.metric_ids, values, strict=True)
-            if of_metric[0] and keys[metric_id] not in RESERVED
+            if of_metric[0] and (keys[metric_id] not in RESERVED or keys[metric_id] == STEP)
         }
         return LoggedRows(self.run_id, self.writer, self.names, self.seq, metrics, what)
 

@@ -92,11 +92,11 @@ def _read_logged(
     summaries: dict[str, LoggedValues] = {}
     runs = [newest.run for newest in logged]
     for metric, key in metadata_store.metrics.keys(last).items():
-        if key in RESERVED:
+        if key in RESERVED and key != STEP:
             continue
         t, value = last[metric]
         summaries[key] = LoggedValues(1, value, value, value, value, t)
-        if rules.kind(key) != "last":
+        if key == STEP or rules.kind(key) != "last":
             summaries[key] = _aggregate(store, metric, runs, value, t)
     return summaries
 

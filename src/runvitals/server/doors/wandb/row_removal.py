@@ -10,6 +10,7 @@ import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.batch_format import GAP
+from runvitals.model.names import STEP
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows
@@ -123,25 +124,26 @@ async def _note(context: GraphQLContext, writers: RunWriters, name: str, text: s
 
 
 def _summaries(view: RunView) -> dict[str, LoggedValues]:
-    """Count, sum, minimum, maximum and last value of each name."""
+    """Count, sum, minimum, maximum and last value of each name and of the steps."""
     by_name: dict[str, LoggedValues] = {}
     for process in view.logged_columns(()):
-        for name, (_, times, values) in process.columns.items():
+        for name, (steps, times, values) in process.columns.items():
             there = ~np.isnan(values)
-            kept = values[there]
-            if not len(kept):
+            if not there.any():
                 continue
-            with np.errstate(over="ignore", invalid="ignore"):
-                part_values = LoggedValues(
-                    len(kept),
-                    float(kept.sum()),
-                    float(kept.min()),
-                    float(kept.max()),
-                    float(kept[-1]),
-                    int(times[there][-1]),
-                )
-            present = by_name.get(name)
-            by_name[name] = part_values if present is None else _join(present, part_values)
+            last_ms = int(times[there][-1])
+            for of, kept in ((name, values[there]), (STEP, steps[there])):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    part_values = LoggedValues(
+                        len(kept),
+                        float(kept.sum()),
+                        float(kept.min()),
+                        float(kept.max()),
+                        float(kept[-1]),
+                        last_ms,
+                    )
+                present = by_name.get(of)
+                by_name[of] = part_values if present is None else _join(present, part_values)
     return by_name
 
 
