@@ -22,7 +22,7 @@ from runvitals.server.http.errors import InvalidFields, checking, too_many
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.teams.storage.invitations import InvitationRow, check_days
+from runvitals.server.teams.storage.invitations import AlreadyInvited, InvitationRow, check_days
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NotFound, SentTooOften
 
@@ -113,25 +113,19 @@ class Inviter:
         shown = invitee or _LINK
         if refused is not None:
             return refused
-        accounts, team = self._access.accounts, target.team
-        key = None if address is None else address_key(address)
-        user_id = None if user is None else user.id
-        team_id, team_name = (None, None) if team is None else (team.id, team.name)
-        pending = accounts.invitations.pending(team_id, address_key=key, user_id=user_id)
-        same = pending is not None and (pending.custom_role or pending.role) == target.role
-        if pending is not None and same and pending.org_role == target.org_role:
-            return {"who": shown, "state": "already_invited"}
         try:
-            secret, row = accounts.invitations.create(
-                team_name,
+            secret, row = self._access.accounts.invitations.create(
+                None if target.team is None else target.team.name,
                 address,
                 target.role,
                 self._requester.actor,
                 self._access.clock(),
-                user_id=user_id,
+                user_id=None if user is None else user.id,
                 days=days,
                 org_role=target.org_role,
             )
+        except AlreadyInvited:
+            return {"who": shown, "state": "already_invited"}
         except ValueError as error:
             return {"who": shown, "state": "refused", "reason": str(error)}
         return self._result(shown, row, secret, message)

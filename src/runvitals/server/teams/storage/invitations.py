@@ -31,6 +31,10 @@ MAX_SENDS = 5
 _ENDED = "this invitation was used, has expired or was revoked"
 
 
+class AlreadyInvited(ValueError):
+    """Somebody has a pending invitation to the same team with the same role."""
+
+
 @dataclass(frozen=True, slots=True)
 class InvitationRow:
     """An invitation without its secret.
@@ -110,8 +114,8 @@ class InvitationTable(StoredTable):
     ) -> tuple[str, InvitationRow]:
         """Invite an address or a user, or make a link; returns the link's secret and the invitation.
 
-        Whoever has a pending invitation to the same team gets the new role and a new link; the old link stops
-        working.
+        Whoever has a pending invitation to the same team with another role gets that role and a new link; the
+        old link stops working.
 
         Args:
             address: an e-mail address. None, and no `user_id`: a link that anyone can use.
@@ -119,6 +123,8 @@ class InvitationTable(StoredTable):
 
         Raises:
             ValueError: an invalid address or number of days.
+            AlreadyInvited: there is such an invitation with the same role. Of two who invite somebody at
+                once, one gets this, so that only a link that works is sent.
             SentTooOften: it was sent too often within a day.
             NotFound: there is no such team or role.
         """
@@ -146,6 +152,10 @@ class InvitationTable(StoredTable):
                 "state": "pending",
             }
             pending = _pending(connection, None if team is None else team.id, key, user_id)
+            if pending is not None and now_ms < pending.expires_ms:
+                before = (pending.role, pending.custom_role_id, pending.org_role)
+                if before == (base, role_id, org_role):
+                    raise AlreadyInvited(f"{address or 'this user'} is already invited")
             if pending is None:
                 connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
             else:
@@ -155,13 +165,6 @@ class InvitationTable(StoredTable):
             return row
 
         return secret, self._database.write(work)
-
-    def pending(
-        self, team_id: int | None, *, address_key: str | None = None, user_id: int | None = None
-    ) -> InvitationRow | None:
-        """Return the pending invitation of an address or user; `team_id` None: to the organisation."""
-        with self._database.read() as connection:
-            return _pending(connection, team_id, address_key, user_id)
 
     def get(self, invitation_id: int) -> InvitationRow:
         """Return an invitation by its id.
