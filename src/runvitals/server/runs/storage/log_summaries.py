@@ -53,11 +53,12 @@ class LoggedRows:
         writer: its name.
         names: identifies this list of names among those of the writer.
         seq: the number of the first row; rows of the same names come in the order of their numbers.
-        metrics: by name; the step is one.
+        metrics: by name.
         what: "sent": a request, which may be included already: its number tells; "new": not included;
             "all": all rows of the run, some of which are included.
         stored: with "all", ranges of the numbers of the requests that it has rows of, by writer. They may be
             sent again, and are included now.
+        last_step: the highest step; None: not known.
     """
 
     run_id: int
@@ -67,6 +68,7 @@ class LoggedRows:
     metrics: Mapping[str, LoggedValues]
     what: Literal["sent", "new", "all"] = "sent"
     stored: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    last_step: float | None = None
 
 
 def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> None:
@@ -89,7 +91,11 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
 
 
 def replace_logged_rows(
-    connection: Connection, run_id: int, metrics: Mapping[str, LoggedValues], now_ms: int
+    connection: Connection,
+    run_id: int,
+    metrics: Mapping[str, LoggedValues],
+    last_step: float | None,
+    now_ms: int,
 ) -> set[str]:
     """Let the summary of a run be that of these values only, after rows were removed.
 
@@ -109,7 +115,7 @@ def replace_logged_rows(
     for name in (_STATE, _LAST_STEP):
         tally.values.pop(name, None)
     defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
-    left = [LoggedRows(run_id, "", 0, now_ms, metrics)]
+    left = [LoggedRows(run_id, "", 0, now_ms, metrics, last_step=last_step)]
     documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, left, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, _fields(documents, {key}))
@@ -142,9 +148,8 @@ def _add_rows(
     set_ms = before.set_ms
     last_step = before.values.get(_LAST_STEP)
     for rows in batches:
-        if STEP in rows.metrics:  # the greatest, which may be added twice
-            step = rows.metrics[STEP].greatest
-            last_step = step if last_step is None else max(last_step, step)
+        if rows.last_step is not None:
+            last_step = rows.last_step if last_step is None else max(last_step, rows.last_step)
         if rows.what == "all":
             set_ms = max(set_ms, _add(summary, _without_included(summary, rows.metrics)))
             stored.update(rows.stored)
@@ -170,8 +175,6 @@ def _add(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> int:
     """Add values to a summary; returns the time of the last one."""
     last_ms = 0
     for name, values in metrics.items():
-        if name == STEP:
-            continue
         if name in summary.values or len(summary.values) < MAX_FIELDS:
             summary.add_many(name, *values)
             last_ms = max(last_ms, values.last_ms)

@@ -105,7 +105,7 @@ class MediaTable(StoredTable):
 
         def remove(connection: Connection) -> list[str]:
             of_run = (media.c.run_id == run_id, media.c.kind == model.FILE)
-            named = (*of_run, among(connection, media.c.key, set(map(plain_text, names))))
+            named = (*of_run, media.c.key.in_([plain_text(name) for name in names]))
             known = set(connection.execute(select(media.c.key).where(*named).distinct()).scalars())
             missing = [name for name in names if plain_text(name) not in known]
             if not missing:
