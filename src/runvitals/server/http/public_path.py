@@ -2,9 +2,9 @@
 
 Most proxies cut that path off before they pass a request on, and some keep it (`--path`). Browsers have it in
 their address. So what the page loads, and where redirects lead, is said relative to the address of a request:
-the server need not know the path, and no header can change it. Only whole addresses for programs and cookies,
-which other servers behind the same proxy must not get, need it: from `--path`, or from `X-Forwarded-Prefix` of
-a trusted proxy.
+the server need not know the path, and no header can change it. Two things do need it: whole addresses that
+programs get, and cookies, which other servers behind the same proxy must not get. They take it from `--path`,
+or from `X-Forwarded-Prefix` of a trusted proxy.
 """
 
 from __future__ import annotations
