@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import mail_test, quick_start, server_check
-from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
+from runvitals.cli.argument_types import add_server_path, address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
@@ -132,9 +132,10 @@ def add_accounts(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESSES",
         type=proxies,
         default=proxies("127.0.0.1,::1"),
-        help="addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, "
-        "separated by commas; default: this machine; none: ''",
+        help="addresses and networks of proxies whose X-Forwarded-For, X-Forwarded-Proto and "
+        "X-Forwarded-Prefix are believed, separated by commas; default: this machine; none: ''",
     )
+    add_server_path(parser)
 
 
 def _add_secrets(parser: argparse.ArgumentParser) -> None:
@@ -286,7 +287,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
             _announce(_url(listener), store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
-        serve.serve(app, listener, arguments.log_format, stops)
+        serve.serve(app, listener, arguments.log_format, stops, arguments.path)
     return 0
 
 

@@ -31,6 +31,7 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
 )
 from runvitals.server.http.content_response import content_response
+from runvitals.server.http.public_path import base_url
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import OpenedContent, RunView
 from runvitals.server.runs.storage.run_rows import RunRow
@@ -183,7 +184,7 @@ async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
 def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, Any]:
     names = (node.project.entity.name, node.project.name, node.name)
     path = "/".join(quote(part, safe="") for part in names)
-    base = str(context.request.base_url).rstrip("/")
+    base = base_url(context.request)
     url = f"{base}/files/{path}/{quote(file.name)}"
     return {
         "id": base64.b64encode(f"{_SAVED_FILE}:{node.row.id}:{file.name}".encode()).decode("ascii"),
