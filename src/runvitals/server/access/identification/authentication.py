@@ -154,11 +154,14 @@ class RequesterMiddleware:
         scope[CHECKS_KEY] = checks
         # Ingest decides by itself: its envelopes, not its path, name the runs.
         guarded = partial(_unchecked_is_not_sent, self._app, checks) if self._browsers else self._app
-        if scope["method"] == "GET":
-            recheck = _Recheck(self._authenticator, scope, requester, checks)
-            await LongRequest(recheck).run(guarded, scope, receive, send)
-        else:
-            await guarded(scope, receive, send)
+        try:
+            if scope["method"] == "GET":
+                recheck = _Recheck(self._authenticator, scope, requester, checks)
+                await LongRequest(recheck).run(guarded, scope, receive, send)
+            else:
+                await guarded(scope, receive, send)
+        finally:
+            checks.clear()  # they refer to the request, and its scope to them: its body would stay in memory
 
 
 class _Recheck:
