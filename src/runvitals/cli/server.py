@@ -6,13 +6,12 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import mail_test, quick_start, server_check
 from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
     FILES_FOLDER,
@@ -42,15 +41,13 @@ _SETUP = "/-/setup"
 """The file of the keys that encrypt queued mail, second factors and passwords of mail servers."""
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals server` to the parser."""
-    parser = subparsers.add_parser(
-        "server",
-        help=COMMANDS["server"],
-        description="Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals server`."""
+    parser.description = (
+        "Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
         "From the first administrator on, every request needs an account or a key. Before that, unless it "
         "listens on loopback, every request needs a token (`runvitals token create NAME`). Until there is an "
-        "administrator, the server prints a link to create one.",
+        "administrator, the server prints a link to create one."
     )
     _add_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
