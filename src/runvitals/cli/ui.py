@@ -7,25 +7,19 @@ import os
 import secrets
 import sys
 import webbrowser
-from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import quick_start
 from runvitals.cli.argument_types import add_server_path, integer_between
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.sdk.integrations.notebook_launcher import SECRET
 
 DEFAULT_PORT = 8900
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals ui` to the parser."""
-    parser = subparsers.add_parser(
-        "ui",
-        help=COMMANDS["ui"],
-        description="Serves on loopback only, until Ctrl-C.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals ui`."""
+    parser.description = "Serves on loopback only, until Ctrl-C."
     parser.add_argument(
         "--port",
         type=integer_between(0, 65535),

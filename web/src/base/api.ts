@@ -1,9 +1,8 @@
 // Requests of the API, /api/v1, and the types that the page makes of `wire.ts`, which `scripts/wire-types` writes.
 
-import { pathIn, request } from './address';
+import { request } from './address';
 import { takeEarly } from './early';
 import { guest } from './guest.svelte';
-import { olderServerText } from './olderServer';
 import type * as wire from './wire';
 import type { ConsoleAnswer, DefinedMetric, Ending, Event, HostState, ListedRun, NewRow, NewSample, PrintedPiece, Rank, RunAuthor } from './wire';
 
@@ -196,7 +195,7 @@ async function errorOf(response: Response): Promise<ApiError> {
     const body = (await response.json()) as Record<string, unknown>;
     // Only a server of another version lacks an address that this page requests.
     const error = new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
-    if (error.older) return new ApiError(404, olderServerText(pathIn(new URL(response.url).pathname) ?? ''), body);
+    if (error.older) return new ApiError(404, 'The server is older than this page and cannot do this. Reload the page; if that does not help, the server must be updated.', body);
     return error;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error; // the request was aborted, or the connection broke

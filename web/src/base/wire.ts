@@ -135,26 +135,14 @@ export type BucketPlace = {
 };
 /** Credentials; each provider has its own. They are encrypted, and never shown again. */
 export type BucketSecret = {
-    /**
-     * Of S3, with `secret_access_key`.
-     * @default
-     */
+    /** Of S3, with `secret_access_key`. */
     access_key_id: string;
-    /** @default  */
     secret_access_key: string;
-    /**
-     * Of Google Cloud: the key file of a service account.
-     * @default
-     */
+    /** Of Google Cloud: the key file of a service account. */
     service_account: string;
-    /**
-     * Of Azure: this, `client_secret` or `sas_token`.
-     * @default
-     */
+    /** Of Azure: this, `client_secret` or `sas_token`. */
     account_key: string;
-    /** @default  */
     client_secret: string;
-    /** @default  */
     sas_token: string;
 };
 /** A step of a check of a bucket. */
@@ -950,21 +938,12 @@ export type NewReportComment = {
 /** Samples, rows and facts that are newer than a cursor. */
 export type News = {
     cursor: string;
-    /**
-     * Rates included.
-     * @default []
-     */
+    /** Rates included. */
     samples: NewSample[];
-    /**
-     * Calls of `log()`.
-     * @default []
-     */
+    /** Calls of `log()`. */
     calls: NewRow[];
     run: RunDetail | null;
-    /**
-     * Too much is new: request the series again.
-     * @default false
-     */
+    /** Too much is new: request the series again. */
     reload: boolean;
 };
 /** A setting with what is allowed, and whether and why it cannot be changed. */
@@ -1354,11 +1333,8 @@ export type ReportImage = {
     kind: "image";
     /** As the upload answered it. */
     file: string;
-    /** @default  */
     alt: string;
-    /** @default  */
     caption: string;
-    /** @default 100 */
     width_percent: number;
 };
 /** The ids of all blocks before and after an edit. */
@@ -1370,21 +1346,14 @@ export type ReportOrderChange = {
 export type ReportPanel = {
     id: string;
     kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
-    /** @default  */
     title: string;
-    /** @default 4 */
     columns: number;
-    /** @default 4 */
     rows: number;
     run_sets: string[];
-    /**
-     * As the panels of a workspace have them.
-     * @default {}
-     */
+    /** As the panels of a workspace have them. */
     settings: {
         [key: string]: Json;
     };
-    /** @default [] */
     queries: PanelQuery[];
     zoom?: PanelZoom | null;
     /** The panel shows the values of this time; null: today's. */
@@ -1395,9 +1364,7 @@ export type ReportPanels = {
     id: string;
     /** discriminator enum property added by openapi-typescript */
     kind: "panels";
-    /** @default [] */
     run_sets: ReportRunSet[];
-    /** @default [] */
     panels: ReportPanel[];
 };
 /** What the requester may do with a report. */
@@ -1412,29 +1379,18 @@ export type ReportRights = {
 /** The runs that panels show: those that a filter selects, or chosen ones. */
 export type ReportRunSet = {
     id: string;
-    /** @default  */
     name: string;
     entity: string;
     project: string;
-    /**
-     * As in the search field of the table of runs.
-     * @default
-     */
+    /** As in the search field of the table of runs. */
     filter: string;
-    /** @default [] */
     group: string[];
-    /** @default  */
     sort: string;
-    /** @default 10 */
     limit: number;
     /** These runs, not the filter's. */
     runs?: string[] | null;
-    /** @default [] */
     hidden: string[];
-    /**
-     * Places in the palette, by run.
-     * @default {}
-     */
+    /** Places in the palette, by run. */
     colors: {
         [key: string]: number;
     };
@@ -1600,17 +1556,11 @@ export type SecondFactorState = {
 };
 /** The sender and payer on statements. */
 export type Settlement = {
-    /** @default  */
     heading: string;
-    /** @default  */
     issuer: string;
-    /** @default  */
     address: string;
-    /** @default  */
     contact: string;
-    /** @default  */
     cost_centre: string;
-    /** @default  */
     purchase_order: string;
 };
 /** The project, run or report that a guest link leads to. */
@@ -1918,16 +1868,13 @@ export type Automation = {
     /** The only registry of the organisation that it is about. */
     registry: string | null;
     enabled: boolean;
-    /** @default {} */
     event: {
         [key: string]: Json;
     };
-    /** @default [] */
     actions: {
         [key: string]: Json;
     }[];
     /**
-     * @default {
      *       "projects": [],
      *       "run_name": "",
      *       "author": "",
@@ -1935,9 +1882,7 @@ export type Automation = {
      *     }
      */
     filter: AutomationFilter;
-    /** @default 24 */
     cooldown_h: number;
-    /** @default  */
     description: string;
     damaged: string | null;
     /** None: the user was deleted. */
@@ -2555,22 +2500,13 @@ export type ListedRun = {
     deleted_ms: number | null;
     /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
-    /**
-     * The first line of its notes, cut after 200 characters.
-     * @default
-     */
+    /** The first line of its notes, cut after 200 characters. */
     notes: string;
-    /**
-     * By the names in `columns`; None: no value.
-     * @default {}
-     */
+    /** By the names in `columns`; None: no value. */
     columns: {
         [key: string]: string | number | null;
     };
-    /**
-     * By key: means in equal parts of the run's time; None is a gap. Empty without values.
-     * @default {}
-     */
+    /** By key: means in equal parts of the run's time; None is a gap. Empty without values. */
     sparklines: {
         [key: string]: (number | null)[];
     };
@@ -3109,10 +3045,7 @@ export type RunPage = {
     total: number;
     /** The `after` of the next page; None on the last. */
     next: string | null;
-    /**
-     * Runs whose system statistics or verdicts are not computed yet: they have none for now.
-     * @default 0
-     */
+    /** Runs whose system statistics or verdicts are not computed yet: they have none for now. */
     pending: number;
 };
 /** The series of a run by metric, without their values. */

@@ -46,7 +46,7 @@ CHANGES: Final = [needs("filtered registry:link")]
 router: Final = mlflow_router()
 
 
-@router.post("/registered-models/create", dependencies=CHANGES)
+@router.post("/registered-models/create", *CHANGES)
 def create(sent: TheMessage, registry: TheRegistry) -> Response:
     """Create a registered model."""
     name = sent.required("name", most=MAX_TAG)
@@ -55,13 +55,13 @@ def create(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({"registered_model": registry.as_json(model)})
 
 
-@router.get("/registered-models/get", dependencies=READS)
+@router.get("/registered-models/get", *READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a registered model by its name."""
     return to_response({"registered_model": registry.as_json(registry.find(sent.required("name")))})
 
 
-@router.patch("/registered-models/update", dependencies=CHANGES)
+@router.patch("/registered-models/update", *CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
     """Change the description of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -70,7 +70,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({"registered_model": registry.as_json(registry.find(model.name))})
 
 
-@router.post("/registered-models/rename", dependencies=CHANGES)
+@router.post("/registered-models/rename", *CHANGES)
 def rename(sent: TheMessage, registry: TheRegistry) -> Response:
     """Rename a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -78,7 +78,7 @@ def rename(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({"registered_model": registry.as_json(renamed)})
 
 
-@router.delete("/registered-models/delete", dependencies=CHANGES)
+@router.delete("/registered-models/delete", *CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -86,8 +86,8 @@ def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.get("/registered-models/list", dependencies=READS)
-@router.get("/registered-models/search", dependencies=READS)
+@router.get("/registered-models/list", *READS)
+@router.get("/registered-models/search", *READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a page of the registered models that match a filter."""
     comparisons = parse_filter(sent.text("filter"), ATTRIBUTES)
@@ -136,8 +136,8 @@ def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison],
     return [comparison for comparison in comparisons if comparison not in prompt_tags], prompts
 
 
-@router.post("/registered-models/get-latest-versions", dependencies=READS)
-@router.get("/registered-models/get-latest-versions", dependencies=READS)
+@router.post("/registered-models/get-latest-versions", *READS)
+@router.get("/registered-models/get-latest-versions", *READS)
 def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return the newest version in each stage."""
     model = registry.find(sent.required("name"))
@@ -155,7 +155,7 @@ def checked_stage(stage: str) -> str:
     raise invalid(f"Invalid Model Version stage: {stage[:60]}. Value must be one of {', '.join(STAGES)}.")
 
 
-@router.post("/registered-models/set-tag", dependencies=CHANGES)
+@router.post("/registered-models/set-tag", *CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Set a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -169,7 +169,7 @@ def sent_tag(sent: SentMessage) -> tuple[str, str]:
     return checked_tag(sent.required("key"), sent.text("value"), most_value=MAX_TAG)
 
 
-@router.delete("/registered-models/delete-tag", dependencies=CHANGES)
+@router.delete("/registered-models/delete-tag", *CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -177,7 +177,7 @@ def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.post("/registered-models/alias", dependencies=CHANGES)
+@router.post("/registered-models/alias", *CHANGES)
 def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Let an alias mean a version."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
@@ -187,7 +187,7 @@ def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.delete("/registered-models/alias", dependencies=CHANGES)
+@router.delete("/registered-models/alias", *CHANGES)
 def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete an alias."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
@@ -195,7 +195,7 @@ def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.get("/registered-models/alias", dependencies=READS)
+@router.get("/registered-models/alias", *READS)
 def get_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return the version that an alias means."""
     model = registry.find(sent.required("name"))

@@ -131,9 +131,7 @@ def _named_file(text: str) -> tuple[int, str]:
 
 
 @router.get(
-    "/files/{entity}/{project}/{name}/{file:path}",
-    include_in_schema=False,
-    dependencies=[needs("filtered run:read")],
+    "/files/{entity}/{project}/{name}/{file:path}", needs("filtered run:read"), include_in_schema=False
 )
 async def download(request: Request, entity: str, project: str, name: str, file: str) -> Response:
     """Return the content of a file of a run that the requester may read."""
