@@ -36,7 +36,7 @@ MAX_PAGE: Final = 1000
 STAGES: Final = ("None", "Staging", "Production", "Archived")
 ATTRIBUTES: Final = Attributes(
     texts={"name": ()},
-    numbers={"creation_timestamp": (), "last_updated_timestamp": ()},
+    numbers={"creation_timestamp": (), "last_updated_timestamp": ("timestamp",)},
     kinds=("attribute", "tag"),
 )
 # The body names the model; `ModelRegistry.require` decides.
@@ -139,11 +139,11 @@ def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison],
 @router.post("/registered-models/get-latest-versions", dependencies=READS)
 @router.get("/registered-models/get-latest-versions", dependencies=READS)
 def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
-    """Return the newest version in each stage."""
+    """Return the newest version in each stage, by version."""
     model = registry.find(sent.required("name"))
-    stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
+    stages = [checked_stage(stage) for stage in sent.texts("stages")] or STAGES
     newest = {version.stage: version for version in registry.versions_table.of_collection(model.id)}
-    versions = [version_json(model, newest[stage]) for stage in stages if stage in newest]
+    versions = [version_json(model, version) for stage, version in newest.items() if stage in stages]
     return to_response({"model_versions": versions})
 
 
