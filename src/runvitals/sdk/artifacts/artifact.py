@@ -210,15 +210,17 @@ class Artifact:
     ) -> Sequence[ArtifactEntry]:
         """Add the address of a content that is kept elsewhere, or of all contents below a prefix.
 
-        It is not read, except `file://…`, of which the MD5 is computed. With `checksum`, its size and ETag
-        are asked for now, so that `download` can fetch and check it; else the address identifies it.
+        It is not read, except `file://…`, of which the MD5 is computed. Its size and ETag are asked for with
+        `checksum`, and of `https://` if that answers within 5 s, so that `download` can check the content;
+        else the address identifies it.
 
         Args:
             uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files, and with
                 `checksum` a prefix as `s3://bucket/folder` all objects below it.
             name: its path in the artifact, or the folder for what is below; default: from the address.
             checksum: for `https://`, `s3://`, `gs://` and `az://`; buckets need `runvitals[bucket]`, and
-                credentials in the environment. Default: for what ends with `/`, such as `s3://bucket/folder/`.
+                credentials in the environment. Default: for what ends with `/`, such as `s3://bucket/folder/`,
+                and for `https://`.
             max_objects: an error if a folder or prefix has more; default: 250,000, the most of an artifact.
 
         Raises:
@@ -309,7 +311,8 @@ class Artifact:
         """Write all files below a folder, several at a time; return the folder.
 
         Files that are there with the right content are not fetched again. References are fetched and checked
-        if they were logged with a checksum, and left out otherwise.
+        if they were logged with a checksum. Without one, those of `https://` are fetched and a message says
+        so, and others are left out.
 
         Args:
             root: default: `artifacts/NAME:vN` in the working directory.
