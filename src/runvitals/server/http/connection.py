@@ -121,6 +121,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Reject a connection beyond the limit, unless an idle one can be closed for it."""
         super().connection_made(transport)
+        self.client, self.server = _without_mapping(self.client), _without_mapping(self.server)
         if len(self.connections) > self._limits.connections and not self._make_room():
             self._reject(503, f"{self._limits.connections} connections are already open: try again later")
 
@@ -462,3 +463,8 @@ def readable_cookies(header: bytes) -> bytes:
     """
     cookies = header.split(b";")
     return b";".join(cookie for cookie in cookies if b"\\" not in cookie or b'"' not in cookie)
+
+
+def _without_mapping(end: tuple[str, int | None] | None) -> tuple[str, int | None] | None:
+    """Return an IPv4 address as such, also at a socket for IPv6: proxies are trusted by it."""
+    return end if end is None else (end[0].removeprefix("::ffff:"), end[1])
