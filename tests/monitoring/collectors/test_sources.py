@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,10 +15,6 @@ from runvitals.monitoring.collectors.base import Scope, Tick
 from runvitals.monitoring.collectors.sources import LINUX, PORTABLE, built_in, load, probe_all, third_party
 from tests.monitoring.collectors.trees import BARE_VM, INFINIBAND, RAPL, plant, put
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Modules that the monitor must not import: each costs memory and start time.
 HEAVY = {

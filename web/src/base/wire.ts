@@ -13,40 +13,6 @@ export type About = {
     /** Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
     capabilities: string[];
 };
-/** A command to an agent. */
-export type AgentCommand = {
-    /** `run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds. */
-    do: "run" | "stop" | "exit";
-    /** The id of the run. */
-    run: string | null;
-    /**
-     * Of a run that begins.
-     * @default {}
-     */
-    parameters: {
-        [key: string]: Json;
-    };
-    /** What the configuration says to start. */
-    program: string | null;
-};
-/** An agent's report of the runs that it started. */
-export type AgentReport = {
-    /** The ids of the runs that the agent has. */
-    running: string[];
-    /**
-     * The agent wants no more runs.
-     * @default false
-     */
-    ends: boolean;
-};
-/** A metric over many runs. */
-export type Aggregate = {
-    metric: string;
-    t0: number;
-    t1: number;
-    bucket_ms: number | null;
-    groups: FleetGroup[];
-};
 /** Whether there are mails, by category. */
 export type AlertCategories = {
     tracked_hours: boolean;
@@ -60,26 +26,6 @@ export type AlertCategories = {
 export type AlertDestination = {
     id: number;
     channel: string;
-};
-/**
- * The mode of one team, project or run.
- *
- *     `name` is `team`, `entity/project` or `entity/project/run`.
- */
-export type AlertExceptionChange = {
-    scope: "team" | "project" | "run";
-    name: string;
-    mode: "off" | "as_above" | "all";
-};
-/** When mails are to be sent, and to whom. */
-export type AlertForm = {
-    percent: number[];
-    amounts: number[];
-    recipients: "admins" | "billing";
-    /** Whether there are mails; what is left out is on. */
-    categories?: {
-        [key: string]: boolean;
-    };
 };
 /** A change of an alias, or of the versions of a collection. */
 export type AliasChange = {
@@ -115,37 +61,6 @@ export type AliasRequestDetail = {
     /** `approve`, `decline`, `withdraw`, `comment`. */
     may: string[];
 };
-/** A page of requests, the newest first. */
-export type AliasRequestsPage = {
-    requests: AliasRequest[];
-    total: number;
-    next: string | null;
-};
-/** The version that is to have an alias. */
-export type AliasTarget = {
-    /** Its number, `v3`, or an alias that it has. */
-    version: number | string;
-};
-/** The user's decision about a device. */
-export type Answer = {
-    code: string;
-    allow: boolean;
-    /** @default write */
-    scope: "ingest" | "read" | "write";
-};
-/** The services that a team reaches by Apprise. */
-export type AppriseDestinationsPage = {
-    apprise_destinations: AppriseDestination[];
-    total: number;
-    next: string | null;
-    /** The server has Apprise. */
-    installed: boolean;
-};
-/** With a built-in role or a custom one; without either, as a member. */
-export type Approval = {
-    /** @default member */
-    role: string;
-};
 /** The versions of an artifact. Content that several of them have counts in each. */
 export type ArtifactBytes = {
     name: string;
@@ -162,12 +77,6 @@ export type ArtifactBytes = {
     /** `artifact:delete` if the requester may delete it. */
     may: string[];
 };
-/** A page of artifacts of a project. */
-export type ArtifactBytesPage = {
-    artifacts: ArtifactBytes[];
-    total: number;
-    next: string | null;
-};
 /** A page of versions, the newest first. */
 export type ArtifactsPage = {
     artifacts: Artifact[];
@@ -175,45 +84,6 @@ export type ArtifactsPage = {
     next: string | null;
     /** Of one artifact: after how long its versions are deleted; null: they are kept. */
     ttl_s: number | null;
-};
-/** Which cost centre is to pay, for what and from which day on. */
-export type Assignment = {
-    /** null: none, so the team or user itself. */
-    cost_centre: string | null;
-    entity: string;
-    /** Only this project. */
-    project?: string | null;
-    /** Format: date */
-    valid_from: string;
-};
-/** A page of events. */
-export type AuditPage = {
-    events: AuditEvent[];
-    total: number;
-    next: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type AutomationChanges = {
-    /** @default  */
-    name: string;
-    /** @default true */
-    enabled: boolean;
-    /** @default {} */
-    event: {
-        [key: string]: Json;
-    };
-    /** @default {} */
-    filter: {
-        [key: string]: Json;
-    };
-    /** @default [] */
-    actions: {
-        [key: string]: Json;
-    }[];
-    /** @default 24 */
-    cooldown_h: number;
-    /** @default  */
-    description: string;
 };
 /** How often an automation would have acted. */
 export type AutomationPreview = {
@@ -227,18 +97,6 @@ export type AutomationPreview = {
 export type AutomationTest = {
     /** How many receivers get a message. */
     sent: number;
-};
-/** The automations of a team. */
-export type AutomationsPage = {
-    automations: Automation[];
-    total: number;
-    next: string | null;
-};
-/** A page of features. */
-export type BetaFeaturesPage = {
-    features: BetaFeature[];
-    total: number;
-    next: string | null;
 };
 /** This month's use and limits of everyone. */
 export type Billing = {
@@ -257,12 +115,6 @@ export type BillingAdministrator = {
     org_role: "member" | "admin";
     billing_role: "viewer" | "admin";
     state: string;
-};
-/** A page of billing administrators and viewers, by name. */
-export type BillingAdministratorsPage = {
-    administrators: BillingAdministrator[];
-    total: number;
-    next: string | null;
 };
 /** Where a bucket is, and whether it works. */
 export type BucketPlace = {
@@ -283,26 +135,14 @@ export type BucketPlace = {
 };
 /** Credentials; each provider has its own. They are encrypted, and never shown again. */
 export type BucketSecret = {
-    /**
-     * Of S3, with `secret_access_key`.
-     * @default
-     */
+    /** Of S3, with `secret_access_key`. */
     access_key_id: string;
-    /** @default  */
     secret_access_key: string;
-    /**
-     * Of Google Cloud: the key file of a service account.
-     * @default
-     */
+    /** Of Google Cloud: the key file of a service account. */
     service_account: string;
-    /**
-     * Of Azure: this, `client_secret` or `sas_token`.
-     * @default
-     */
+    /** Of Azure: this, `client_secret` or `sas_token`. */
     account_key: string;
-    /** @default  */
     client_secret: string;
-    /** @default  */
     sas_token: string;
 };
 /** A step of a check of a bucket. */
@@ -319,30 +159,6 @@ export type BucketsPage = {
     total: number;
     next: string | null;
 };
-/** A change of many runs. */
-export type BulkChange = {
-    runs: NamedRun[];
-    do: "update" | "delete" | "restore" | "stop";
-    /** For `update`. */
-    changes?: BulkRunChanges | null;
-};
-/** Changes of many runs. */
-export type BulkRunChanges = {
-    name?: string | null;
-    notes?: string | null;
-    tags?: string[] | null;
-    group?: string | null;
-    job_type?: string | null;
-    project?: string | null;
-    /** For everyone who sees the run. */
-    starred?: boolean | null;
-    /** On a server with accounts: a member of the run's team. */
-    author?: string | null;
-    /** @default [] */
-    add_tags: string[];
-    /** @default [] */
-    remove_tags: string[];
-};
 /** Bytes of what is stored, by kind. */
 export type BytesByKind = {
     samples: number;
@@ -351,17 +167,6 @@ export type BytesByKind = {
     files: number;
     artifacts: number;
     reports: number;
-};
-/** Why a statement is cancelled. */
-export type Cancellation = {
-    reason: string;
-};
-/** What of a bucket is changed; what is left out stays. Where it is never changes. */
-export type ChangedBucket = {
-    /** New credentials; null: those of the server's environment, or its role. */
-    secret?: BucketSecret | null;
-    /** As of a new bucket; null: unchanged. */
-    direct?: boolean | null;
 };
 /** Runs with the same values. */
 export type ChartGroup = {
@@ -372,42 +177,12 @@ export type ChartGroup = {
     /** How many runs are in it. */
     runs: number;
 };
-/** By which channels an event is notified. `min_level`: only events of this level or a higher one. */
-export type Choice = {
-    /** @default false */
-    email: boolean;
-    /** @default false */
-    slack: boolean;
-    /** @default info */
-    min_level: "info" | "warning" | "error";
-};
 /** The switches by event. */
 export type ChosenEvents = {
     finished: EventChoice;
     crashed: EventChoice;
     custom: EventChoice;
     findings: EventChoice;
-};
-/** A code of an authenticator app. */
-export type Code = {
-    code: string;
-};
-/** Fields that are left out do not change. */
-export type CollectionChanges = {
-    name?: string | null;
-    description?: string | null;
-    tags?: string[] | null;
-};
-/** A page of collections, by name. */
-export type CollectionsPage = {
-    collections: Collection[];
-    total: number;
-    next: string | null;
-};
-/** The new text of a comment. */
-export type CommentChanges = {
-    /** Markdown. */
-    text: string;
 };
 /** What the requester may do with a comment. */
 export type CommentRights = {
@@ -438,33 +213,6 @@ export type ComparedRuns = {
     /** The metric by which the runs are judged. */
     goal: GoalMetric | null;
 };
-/** A password or passkey that proves who makes the request. */
-export type Confirmation = {
-    password?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-};
-/** Where the user confirms who they are, and where the page goes then. */
-export type ConfirmationStart = {
-    provider: string;
-    /** @default / */
-    next: string;
-};
-/** How a user can confirm who they are. */
-export type ConfirmationWays = {
-    password: boolean;
-    /** What a browser needs to ask for one. */
-    passkey: {
-        [key: string]: Json;
-    } | null;
-    providers: NamedProvider[];
-};
-/** Until when the confirmation counts. */
-export type ConfirmedUntil = {
-    until_ms: number;
-};
 /** The newest output of a run. */
 export type ConsoleAnswer = {
     /** Older output is only in the journal. */
@@ -484,55 +232,6 @@ export type ConsoleMatchesAnswer = {
     /** False if a search takes too long, or has too much to read. */
     complete: boolean;
 };
-/** A page of assignments of cost centres. */
-export type CostCentreAssignmentsPage = {
-    assignments: CostCentreAssignment[];
-    total: number;
-    next: string | null;
-};
-/** Changes of a cost centre; what is left out does not change. */
-export type CostCentreChange = {
-    /** @default  */
-    code: string;
-    /** @default  */
-    name: string;
-    /** @default  */
-    address: string;
-    /** @default  */
-    contact: string;
-    /** @default  */
-    purchase_order: string;
-};
-/** A page of cost centres, by code. */
-export type CostCentresPage = {
-    cost_centres: CostCentre[];
-    total: number;
-    next: string | null;
-};
-/** With its first key; an external one has none. */
-export type CreatedServiceAccount = {
-    name: string;
-    /** `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
-    kind: string;
-    /** None: of the organisation. */
-    team: string | null;
-    /** Where its runs go that name no team. */
-    default_team: string | null;
-    reads_only: boolean;
-    created_ms: number;
-    disabled_ms: number | null;
-    /** How many it has that are not revoked. */
-    keys: number;
-    /** When one of its keys was used. */
-    last_used_ms: number | null;
-    key?: ShownKey | null;
-};
-/** A page of the datasets of a project, the newest first. */
-export type DatasetsPage = {
-    datasets: ListedDataset[];
-    total: number;
-    next: string | null;
-};
 /** How a metric is shown, as `define_metric` chose it. None: not chosen. */
 export type DefinedMetric = {
     summary?: ("last" | "min" | "max" | "mean" | "none") | null;
@@ -542,72 +241,6 @@ export type DefinedMetric = {
     hidden?: boolean | null;
     /** Which values are better. */
     goal?: ("minimize" | "maximize") | null;
-};
-/** The teams that the deletion of a user left without an administrator. */
-export type DeletedMember = {
-    teams_without_administrator: string[];
-};
-/** How many people had the role. */
-export type DeletedRole = {
-    people: number;
-};
-/** A team in the trash, and when it is removed for good. */
-export type DeletedTeam = {
-    team: string;
-    deleted_ms: number;
-    purged_ms: number;
-};
-/** How much of each kind a deletion removes, and the teams that the user leaves. */
-export type DeletedThings = {
-    projects: number;
-    runs: number;
-    api_keys: number;
-    teams: string[];
-};
-/** The confirmation that an account is to be deleted, and when. */
-export type Deletion = {
-    /** The user name, typed again. */
-    confirm: string;
-    /**
-     * The account works until then, and can be kept.
-     * @default 0
-     */
-    wait_days: number;
-};
-/** The things that a deletion of an account removes, and those that stay. */
-export type DeletionEffects = {
-    delete_after_ms: number | null;
-    goes: DeletedThings;
-    stays: KeptThings;
-};
-/** When an account will be deleted. */
-export type DeletionTime = {
-    delete_after_ms: number;
-};
-/** The codes of a login that begins. */
-export type DeviceCodes = {
-    /** The secret with which the device asks for its key. */
-    device_code: string;
-    /** What the user confirms in the browser. */
-    user_code: string;
-    /** Of the page where the user does so. */
-    path: string;
-    expires_ms: number;
-    /** How long to wait between two requests for the key. */
-    interval_s: number;
-};
-/** The device that wants a key. */
-export type DeviceName = {
-    /** Of the machine; the key gets it. */
-    name: string;
-};
-/** The secret with which a device asks for its key. */
-export type DeviceSecret = {
-    device_code: string;
-};
-/** The user has not decided yet. */
-export type DeviceWaits = {
-    state: "waiting";
 };
 /** The values of a series inside or outside a time range. */
 export type DifferencePart = {
@@ -636,40 +269,6 @@ export type Differences = {
     /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** A completed change of a run. */
-export type Done = {
-    run: string;
-    done: "stop" | "delete" | "restore" | "edit";
-};
-/** A rule that is not stored, and over how many past days it is evaluated. */
-export type DryRunRequest = {
-    rule: {
-        [key: string]: Json;
-    };
-    /** @default 7 */
-    days: number;
-};
-/** Where the copy of a report is created, and what it is called. */
-export type DuplicatedReport = {
-    /** Left out, with `project`: where the report is. */
-    entity?: string | null;
-    project?: string | null;
-    title?: string | null;
-};
-/** A change of an address. */
-export type EmailChanges = {
-    primary: boolean;
-};
-/** A page of addresses. */
-export type EmailsPage = {
-    emails: Email[];
-    total: number;
-    next: string | null;
-};
-/** How many sessions were ended. */
-export type EndedSessions = {
-    ended: number;
-};
 /** The bytes that a team or user stores, by kind and together. */
 export type EntityBytes = {
     /** None: runs of nobody. */
@@ -689,40 +288,11 @@ export type EntityBytes = {
     /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
 };
-/** A page of teams and users. */
-export type EntityBytesPage = {
-    /** At the beginning of which day; None: nothing was measured yet. */
-    day: string | null;
-    entities: EntityBytes[];
-    total: number;
-    next: string | null;
-};
-/** Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody. */
-export type EntityProjectChanges = {
-    name?: string | null;
-    description?: string | null;
-    /** Markdown. */
-    overview?: string | null;
-    visibility?: Visibility | null;
-    owner?: string | null;
-};
 /** A page of the files of a version, by path. */
 export type EntriesPage = {
     files: Entry[];
     total: number;
     next: string | null;
-};
-/** Why a request failed. */
-export type ErrorAnswer = {
-    /** What is wrong, where, and what is allowed. */
-    error: string;
-};
-/** Switches by event; what is left out does not change. */
-export type EventChoices = {
-    finished?: Choice | null;
-    crashed?: Choice | null;
-    custom?: Choice | null;
-    findings?: Choice | null;
 };
 /** What the time to live of artifacts will take. */
 export type ExpirySummary = {
@@ -731,21 +301,6 @@ export type ExpirySummary = {
     bytes: number;
     /** When the first of them is deleted. */
     first_ms: number | null;
-};
-/** The device's key, and whose it is. */
-export type FetchedKey = {
-    /** The shown part of the key. */
-    id: string;
-    name: string;
-    scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
-    teams: string[];
-    created_ms: number;
-    expires_ms: number | null;
-    last_used_ms: number | null;
-    revoked_ms: number | null;
-    key: string;
-    user: string;
 };
 /** A field of each run. */
 export type FieldColumn = {
@@ -775,24 +330,6 @@ export type FiringNotification = {
     error: string | null;
     ended_ms: number | null;
 };
-/** The history of the rules of a team or user. */
-export type FiringsPage = {
-    firings: Firing[];
-    total: number;
-    next: string | null;
-    may: string[];
-};
-/** The buckets of a group that have values. Infinite values are null. */
-export type FleetGroup = {
-    /** A project, host, state, run id, entity or author; None for all runs. */
-    group: string | null;
-    /** Starts of the buckets, ms UTC. */
-    t: number[];
-    n: number[];
-    min: (number | null)[];
-    max: (number | null)[];
-    mean: (number | null)[];
-};
 /** A page of the hosts. */
 export type FleetPage = {
     hosts: FleetHost[];
@@ -816,13 +353,6 @@ export type FleetTotals = {
     idle: number;
     throttled: number;
     hot: number;
-};
-/** A panel after it was frozen or thawed. */
-export type FrozenPanel = {
-    /** Of the working copy, which says so. */
-    revision: number;
-    /** None: it shows the values of today. */
-    frozen_ms: number | null;
 };
 /** The metric by which runs are judged. */
 export type GoalMetric = {
@@ -872,15 +402,6 @@ export type GroupedOverlay = {
     keys: GroupedKey[];
     /** Parts of these series that could not be read. */
     problems: string[];
-};
-/** A page of guest links. */
-export type GuestLinksPage = {
-    links: GuestLink[];
-    total: number;
-    next: string | null;
-};
-export type HTTPValidationError = {
-    detail?: ValidationError[];
 };
 /** How a run is going, in a few numbers. */
 export type Headline = {
@@ -974,17 +495,6 @@ export type HostState = {
     /** How often a monitor was started; more than 1 means that it was restarted. */
     monitors: number;
 };
-/** Who uses a server that has no accounts. */
-export type IdentifiedOperator = {
-    kind: "operator";
-    name: string;
-};
-/** A service account. `key`: the shown part of its key. */
-export type IdentifiedServiceAccount = {
-    kind: "service_account";
-    name: string;
-    key: string | null;
-};
 /** An account, with what is known of the session or of the key that the request came with. */
 export type IdentifiedUser = {
     kind: "user";
@@ -1064,46 +574,6 @@ export type InvitationResult = {
     /** Where the server sends no mail: the link to pass on. */
     url?: string | null;
 };
-/** The result of each invitation. */
-export type InvitationResults = {
-    results: InvitationResult[];
-};
-/** A page of invitations. */
-export type InvitationsPage = {
-    invitations: Invitation[];
-    total: number;
-    next: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type IssuerChanges = {
-    name?: string | null;
-    audience?: string | null;
-    enabled?: boolean | null;
-    /** A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
-    keys?: string | null;
-};
-/** Whose tokens act as which service account. */
-export type IssuerSubject = {
-    /** As the issuer's tokens have it; `*` stands for any characters, not at the beginning. */
-    subject: string;
-    service_account: string;
-    /** Of the service account; null: none. */
-    team?: string | null;
-};
-/** A page of issuers. */
-export type IssuersPage = {
-    issuers: Issuer[];
-    total: number;
-    next: string | null;
-};
-/** A request to join a team. */
-export type JoinMessage = {
-    /**
-     * For the administrators of the team.
-     * @default
-     */
-    message: string;
-};
 /** A request to join a team. */
 export type JoinRequest = {
     id: number;
@@ -1116,12 +586,6 @@ export type JoinRequest = {
     created_ms: number;
     ended_ms: number | null;
 };
-/** A page of requests to join. */
-export type JoinRequestsPage = {
-    join_requests: JoinRequest[];
-    total: number;
-    next: string | null;
-};
 /** A team that is recommended to people with the requester's mail domain. */
 export type JoinableTeam = {
     name: string;
@@ -1131,53 +595,12 @@ export type JoinableTeam = {
     /** `auto`: at once, without asking its administrators. */
     join: "ask" | "auto";
 };
-/** A page of teams. */
-export type JoinableTeamsPage = {
-    teams: JoinableTeam[];
-    total: number;
-    next: string | null;
-};
-/** The requester is a member of the team now, without a request. */
-export type Joined = {
-    team: string;
-    team_display_name: string;
-    state: "approved";
-};
-/** How many a deletion leaves. `runs`: those in teams. */
-export type KeptThings = {
-    runs: number;
-};
-/** A new name for a key. */
-export type KeyChanges = {
-    name: string;
-};
-/** A page of keys. */
-export type KeysPage = {
-    api_keys: Key[];
-    total: number;
-    next: string | null;
-};
-/** A category's included units and limit to set in a plan. */
-export type LimitForm = {
-    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-    /** @default 0 */
-    included: number;
-    limit?: number | null;
-    /** @default false */
-    refuse_new_runs: boolean;
-};
 /** The artifact that was linked. */
 export type LinkSource = {
     entity: string | null;
     project: string;
     name: string;
     version: number;
-};
-/** Where a login is linked, and where the page goes then. */
-export type LinkStart = {
-    provider: string;
-    /** @default /-/settings/emails */
-    next: string;
 };
 /** A login at a provider that is linked to the account. */
 export type LinkedLogin = {
@@ -1187,22 +610,6 @@ export type LinkedLogin = {
     address: string | null;
     created_ms: number;
     last_used_ms: number | null;
-};
-/** Fields that are left out do not change. */
-export type LinkedVersionChanges = {
-    description?: string | null;
-    /** @default [] */
-    add_tags: string[];
-    /** @default [] */
-    remove_tags: string[];
-    /**
-     * Properties
-     * Null removes one.
-     * @default {}
-     */
-    properties: {
-        [key: string]: string | null;
-    };
 };
 /** A version with what its page shows. */
 export type LinkedVersionDetail = {
@@ -1248,12 +655,6 @@ export type LinkedVersionDetail = {
     used_by: VersionUser[];
     /** As MLflow's clients name the collection. */
     mlflow_name: string;
-};
-/** A page of versions, the newest first. */
-export type LinkedVersionsPage = {
-    versions: LinkedVersion[];
-    total: number;
-    next: string | null;
 };
 /** A dataset with how much it is used. */
 export type ListedDataset = {
@@ -1385,12 +786,6 @@ export type LoggedModelDetail = {
     /** The first 1000, by key. */
     metrics: ModelMetric[];
 };
-/** A page of the logged models of a project, the newest first. */
-export type LoggedModelsPage = {
-    models: ListedModel[];
-    total: number;
-    next: string | null;
-};
 /** A text, a list, an object, null or a boolean that a process logged under a name at a step. */
 export type LoggedOther = {
     host: string;
@@ -1399,59 +794,6 @@ export type LoggedOther = {
     step: number;
     time_ms: number;
     value: Json;
-};
-/** A name or an address, and what proves whose it is. */
-export type Login = {
-    name?: string | null;
-    email?: string | null;
-    password: string;
-    /** Of the second factor, or a recovery code. */
-    code?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-    /**
-     * Where the page goes then; a path of this server.
-     * @default /
-     */
-    next: string;
-};
-/** A page of logins. */
-export type LoginsPage = {
-    logins: LinkedLogin[];
-    total: number;
-    next: string | null;
-};
-/** Teams and users, or projects, that lost device-hours, the most first. */
-export type LosingPlacesPage = {
-    places: LosingPlace[];
-    total: number;
-    next: string | null;
-};
-/** Runs that lost device-hours, the most first; a run is there once for each cause. */
-export type LosingRunsPage = {
-    runs: LosingRun[];
-    total: number;
-    next: string | null;
-};
-/** The mail server took the mail. */
-export type MailSent = {
-    done: "sent";
-};
-/** The mail server and the sender. */
-export type MailServer = {
-    host: string;
-    port: number;
-    encryption: "starttls" | "tls" | "none";
-    /** @default  */
-    user: string;
-    /** Left out: the present one stays, for the same server and user. */
-    password?: string | null;
-    /** The address that mails come from. */
-    mail_from: string;
-    /** The address of this server, for links. */
-    url?: string | null;
 };
 /** How mail is sent, without the password. */
 export type MailServerState = {
@@ -1468,10 +810,6 @@ export type MailServerState = {
     mail_from_enforced_by: string | null;
     /** Why mail cannot be sent at the moment. */
     problem: string | null;
-};
-/** Where a mail is sent, to try the mail server. */
-export type MailTest = {
-    address: string;
 };
 /** Artifacts, datasets and logged models with some words, each the newest first. */
 export type MatchingCollections = {
@@ -1501,41 +839,6 @@ export type MeasuredProject = {
     /** When it leaves the trash for good; None: it is not there. */
     purged_ms: number | null;
     /** `project:delete` if the requester may delete it. */
-    may: string[];
-};
-/** A page of keys. */
-export type MediaKeysPage = {
-    media: MediaKey[];
-    total: number;
-    next: string | null;
-};
-/** A page of logged media. */
-export type MediaRecordsPage = {
-    records: MediaRecord[];
-    total: number;
-    next: string | null;
-};
-/** The steps at which a run logged media. */
-export type MediaSteps = {
-    steps: number[];
-};
-/** Another role for a member. */
-export type MemberChange = {
-    /** null: the role in the team. */
-    role: ("viewer" | "member" | "admin") | null;
-};
-/** Fields that are left out do not change. */
-export type MemberChanges = {
-    org_role?: ("member" | "admin") | null;
-    access?: ("full" | "viewer" | "none") | null;
-    billing_role?: ("none" | "viewer" | "admin") | null;
-    state?: ("active" | "suspended") | null;
-};
-/** A page of members, and what the requester may do with them. */
-export type MembersPage = {
-    members: Member[];
-    total: number;
-    next: string | null;
     may: string[];
 };
 /** A report after a change. */
@@ -1572,21 +875,6 @@ export type MergedReport = {
     /** Blocks that others changed since the revision of the request. */
     others: string[];
 };
-/** A metric's unit, kind, scope and meaning. */
-export type MetricDefinition = {
-    key: string;
-    unit: string;
-    kind: "gauge" | "counter" | "rate";
-    scope: string;
-    merge: string;
-    subject: string;
-    chart: string;
-    text: string;
-    source: string;
-    aliases: string[];
-    /** The counter of a rate. */
-    of: string | null;
-};
 /** Series of one host that have points at the same times. A null is a gap. */
 export type MetricGroup = {
     host: string;
@@ -1621,33 +909,11 @@ export type Metrics = {
     /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** The MLflow name of a series. */
-export type MlflowName = {
-    name: string;
-    unit: string;
-    /** Converts a value to MLflow's unit. */
-    factor: number;
-};
 /** MLflow's unit of a metric. */
 export type MlflowUnit = {
     unit: string;
     /** Converts a value to MLflow's unit. */
     factor: number;
-};
-/** Where a run is after it was moved. */
-export type MovedRun = {
-    run: string;
-    entity: string;
-    project: string;
-};
-/** A page of the requester's teams. */
-export type MyTeamsPage = {
-    teams: MyTeam[];
-    total: number;
-    next: string | null;
-    may: string[];
-    /** Whom to ask for a team. */
-    administrators?: string[] | null;
 };
 /** A provider at which users sign in. */
 export type NamedProvider = {
@@ -1659,220 +925,6 @@ export type NamedReceiver = {
     id: number;
     name: string;
 };
-/** A request that a version gets a protected alias. */
-export type NewAliasRequest = {
-    alias: string;
-    /** Its number, `v3`, or an alias that it has. */
-    version: number | string;
-    /**
-     * Why. Markdown.
-     * @default
-     */
-    text: string;
-};
-/** A service of Apprise to add. */
-export type NewAppriseDestination = {
-    /** What the team calls it. */
-    name: string;
-    /** Of Apprise, such as `ntfys://ntfy.sh/our-runs`. */
-    url: string;
-};
-/** An automation to create. */
-export type NewAutomation = {
-    name: string;
-    /** @default true */
-    enabled: boolean;
-    /** `kind` and what belongs to it, such as `states`. */
-    event: {
-        [key: string]: Json;
-    };
-    /**
-     * `projects`, `run_name`, `author`, `tag`.
-     * @default {}
-     */
-    filter: {
-        [key: string]: Json;
-    };
-    /** Each with `kind`: slack, webhook, mail, stop, tag. */
-    actions: {
-        [key: string]: Json;
-    }[];
-    /**
-     * For how many hours it does not act on the same run again.
-     * @default 24
-     */
-    cooldown_h: number;
-    /** @default  */
-    description: string;
-};
-/** A bucket to be added. */
-export type NewBucket = {
-    name: string;
-    provider: "s3" | "gcs" | "azure" | "folder";
-    /** Its name; of Azure the container; or the absolute path of a folder. */
-    bucket: string;
-    /**
-     * Files of a team are below `prefix/{team id}/`.
-     * @default
-     */
-    prefix: string;
-    /**
-     * The URL of the service, if it is not that of the provider.
-     * @default
-     */
-    endpoint: string;
-    /** @default  */
-    region: string;
-    /**
-     * Of S3: the key that encrypts new objects.
-     * @default
-     */
-    kms_key: string;
-    /**
-     * Of Azure: the storage account.
-     * @default
-     */
-    account: string;
-    /**
-     * Of Azure, with `client_id` and `client_secret`.
-     * @default
-     */
-    tenant: string;
-    /** @default  */
-    client_id: string;
-    /**
-     * Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
-     * @default true
-     */
-    direct: boolean;
-    /** Credentials; null: those of the server's environment, or its role. */
-    secret?: BucketSecret | null;
-};
-/** A cost centre to be created. */
-export type NewCostCentre = {
-    code: string;
-    name: string;
-    /** @default  */
-    address: string;
-    /** @default  */
-    contact: string;
-    /** @default  */
-    purchase_order: string;
-};
-/** An address to add. */
-export type NewEmail = {
-    address: string;
-};
-/** A service whose tokens are to be accepted. */
-export type NewIssuer = {
-    name: string;
-    url: string;
-    audience: string;
-    /** A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
-    keys?: string | null;
-};
-/** A key of a user, to be created. */
-export type NewKey = {
-    name: string;
-    /** @default write */
-    scope: "ingest" | "read" | "write" | "full";
-    /** Names of the only teams that the key works in; none: all. */
-    teams?: string[] | null;
-    expires_ms?: number | null;
-};
-/** A guest link to be made. */
-export type NewLink = {
-    /** ms UTC; null: until it is revoked. */
-    expires_ms?: number | null;
-};
-/** A user or service account of the team. `role` null: the role in the team. */
-export type NewMember = {
-    name: string;
-    /** @default false */
-    service_account: boolean;
-    role?: ("viewer" | "member" | "admin") | null;
-};
-/** A passkey that a browser has made. */
-export type NewPasskey = {
-    /** Of the device, for its owner. */
-    name: string;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey: {
-        [key: string]: Json;
-    };
-};
-/** A new password, with the secret of the link. */
-export type NewPassword = {
-    token: string;
-    password: string;
-};
-/**
- * `visibility` null: the default of the team; in a user's own space only for that user.
- *
- *     `owner` null: the requester; another one for those who manage the members of projects.
- */
-export type NewProject = {
-    name: string;
-    /** @default  */
-    description: string;
-    visibility?: Visibility | null;
-    owner?: string | null;
-};
-/** A price to be set. */
-export type NewRate = {
-    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
-    /** @default * */
-    device_glob: string;
-    price: number;
-    /** Format: date */
-    valid_from: string;
-    valid_to?: string | null;
-    /** @default  */
-    note: string;
-};
-/** A registry to be created. */
-export type NewRegistry = {
-    name: string;
-    /** @default  */
-    description: string;
-    /** Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
-    visibility?: ("team" | "organisation" | "restricted") | null;
-    /**
-     * The types of artifacts that can be linked; none: all.
-     * @default []
-     */
-    types: string[];
-};
-/** A version of an artifact that is to be linked. */
-export type NewRegistryLink = {
-    /** `team/project/name`, or `project/name` in the team of the registry. */
-    artifact: string;
-    /**
-     * `v3` or an alias.
-     * @default latest
-     */
-    version: string;
-    /** @default [] */
-    aliases: string[];
-};
-/** A report to be created: of blocks, of Markdown, or as another report or a template. */
-export type NewReport = {
-    /** Left out: that of `from`. */
-    title?: string | null;
-    /** @default  */
-    description: string;
-    /** @default [] */
-    blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** Instead of blocks: each of its elements becomes one. */
-    markdown?: string | null;
-    /** Instead of blocks: those of this report that you may read, or of a template. */
-    from?: number | ("comparison" | "progress" | "incident") | null;
-    /**
-     * Show it to readers of the project at once.
-     * @default false
-     */
-    publish: boolean;
-};
 /** A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
 export type NewReportComment = {
     /** Markdown. */
@@ -1883,189 +935,16 @@ export type NewReportComment = {
     /** A comment of the thread; the reply is about the same. */
     reply_to?: number | null;
 };
-/** A link to a report to be made: anyone who has it may read the report. */
-export type NewReportLink = {
-    /** ms UTC; null: until it is revoked. */
-    expires_ms?: number | null;
-    /** @default view */
-    role: "view";
-    /**
-     * To share a report with a person, use `shares`.
-     * @default true
-     */
-    public: true;
-};
-/** A comment on a request. */
-export type NewRequestComment = {
-    /** Markdown. */
-    text: string;
-};
-/** A custom role to be created. */
-export type NewRole = {
-    name: string;
-    /** @default  */
-    description: string;
-    base: "viewer" | "member";
-    /** Actions that the role adds to its base. */
-    permissions: string[];
-};
-/** A rule. `enabled`: false to keep it switched off. */
-export type NewRule = {
-    /** As in a file of rules: name, severity, condition and so on. */
-    rule: {
-        [key: string]: Json;
-    };
-    /** @default true */
-    enabled: boolean;
-};
-/** A service account to be created. */
-export type NewServiceAccount = {
-    name: string;
-    /**
-     * `external`: it shows tokens of an issuer instead of keys. Only administrators of the organisation make these.
-     * @default builtin
-     */
-    kind: "builtin" | "external";
-    /** Of an external account: the issuer's URL. */
-    issuer?: string | null;
-    /** Of an external account: who it is at the issuer. */
-    subject?: string | null;
-    /** Of the organisation's accounts: where runs go. */
-    default_team?: string | null;
-    /** @default false */
-    reads_only: boolean;
-    /**
-     * Of its first key; null: it gets none.
-     * @default write
-     */
-    scope: ("ingest" | "read" | "write" | "full") | null;
-};
-/** A key of a service account, to be created. */
-export type NewServiceAccountKey = {
-    name: string;
-    /** @default write */
-    scope: "ingest" | "read" | "write" | "full";
-    /**
-     * The only teams that the key works in; empty: all of the account.
-     * @default []
-     */
-    teams: string[];
-    expires_ms?: number | null;
-};
-/** A Slack channel to add. */
-export type NewSlackDestination = {
-    /** What the team calls it, such as `#training`. */
-    channel: string;
-    /** `https://hooks.slack.com/services/…` */
-    webhook_url: string;
-};
-/** A team to be created. */
-export type NewTeam = {
-    /** Letters a to z, digits, - and _; it never changes. */
-    name: string;
-    /** @default  */
-    display_name: string;
-    /** @default work */
-    type: "work" | "academic";
-    /** @default  */
-    company: string;
-    /** @default team */
-    default_visibility: Visibility;
-    /** The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
-    bucket?: string | null;
-};
-/** A view to be saved. */
-export type NewView = {
-    kind: "runs" | "workspace";
-    name: string;
-    project: string;
-    entity?: string | null;
-    /** What the page shows: a JSON object of at most 256 KiB. */
-    data: {
-        [key: string]: Json;
-    };
-    /**
-     * For everyone who sees the project; otherwise your own.
-     * @default false
-     */
-    published: boolean;
-};
-/** A webhook to create. */
-export type NewWebhook = {
-    name: string;
-    /** Public, with https. */
-    url: string;
-    /** The secret that is sent as the access token. */
-    access_secret?: string | null;
-    /** The secret that the signature is made with. */
-    signing_secret?: string | null;
-    /** A JSON object, with `${run_name}` and the like in its texts. */
-    payload?: string | null;
-    /** @default true */
-    enabled: boolean;
-};
 /** Samples, rows and facts that are newer than a cursor. */
 export type News = {
     cursor: string;
-    /**
-     * Rates included.
-     * @default []
-     */
+    /** Rates included. */
     samples: NewSample[];
-    /**
-     * Calls of `log()`.
-     * @default []
-     */
+    /** Calls of `log()`. */
     calls: NewRow[];
     run: RunDetail | null;
-    /**
-     * Too much is new: request the series again.
-     * @default false
-     */
+    /** Too much is new: request the series again. */
     reload: boolean;
-};
-/** The notifications of a team, or of one of its automations. */
-export type NotificationsPage = {
-    notifications: Notification[];
-    total: number;
-    next: string | null;
-};
-/** An invitation: of a link, or one from `GET /account/invitations`. */
-export type Offer = {
-    token?: string | null;
-    id?: number | null;
-};
-/** A page of users, and what the requester may do with them. */
-export type OrgMembersPage = {
-    members: OrgMember[];
-    total: number;
-    next: string | null;
-    may: string[];
-};
-/** A page of teams. */
-export type OrgTeamsPage = {
-    teams: OrgTeam[];
-    total: number;
-    next: string | null;
-};
-/** Who is invited, and their role in the organisation. */
-export type OrganisationPeople = {
-    /** @default [] */
-    people: string[];
-    /**
-     * Make a link that the first user who opens it can accept.
-     * @default false
-     */
-    link: boolean;
-    /** 1 to 30; by default as the organisation has set. */
-    expires_days?: number | null;
-    /**
-     * Part of the mail.
-     * @default
-     */
-    message: string;
-    /** @default member */
-    org_role: "member" | "admin";
 };
 /** A setting with what is allowed, and whether and why it cannot be changed. */
 export type OrganisationSetting = {
@@ -2140,11 +1019,6 @@ export type OverlayRun = {
     /** When it ended; while it is running, when it was last heard of. */
     end_ms: number;
 };
-/** The user's own channel of Slack. */
-export type OwnSlack = {
-    /** `https://hooks.slack.com/services/…` */
-    url: string;
-};
 /** A channel of Slack. */
 export type OwnSlackChannel = {
     /** What of its URL may be read. */
@@ -2174,12 +1048,6 @@ export type OwnedKey = {
     revoked_ms: number | null;
     owner: string;
     owner_kind: "user" | "service_account";
-};
-/** A page of keys. */
-export type OwnedKeysPage = {
-    api_keys: OwnedKey[];
-    total: number;
-    next: string | null;
 };
 /** The newest output of a run. */
 export type PanelConsole = {
@@ -2297,80 +1165,11 @@ export type PanelZoom = {
     min: number;
     max: number;
 };
-/** A new name for a passkey. */
-export type PasskeyChanges = {
-    /** Of the device, for its owner. */
-    name: string;
-};
-/** The response of a passkey, without a name. */
-export type PasskeyLogin = {
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey: {
-        [key: string]: Json;
-    };
-    /**
-     * Where the page goes then; a path of this server.
-     * @default /
-     */
-    next: string;
-};
-/** Options with which a browser makes or asks for a passkey. */
-export type PasskeyOptions = {
-    options: {
-        [key: string]: Json;
-    };
-};
-/** Whether a passkey is asked for after the password. */
-export type PasskeysAsked = {
-    enabled: boolean;
-};
-/** A page of passkeys. */
-export type PasskeysPage = {
-    passkeys: Passkey[];
-    total: number;
-    next: string | null;
-};
-/** The present password and a new one. */
-export type PasswordChange = {
-    /** Not needed if none is set. */
-    old?: string | null;
-    new: string;
-};
-/** How statements can be paid. */
-export type PaymentMethod = {
-    /** The service by which statements can be paid; None: none. */
-    provider: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type PersonalChange = {
-    events?: EventChoices | null;
-    quiet?: Quiet | null;
-    digest?: ("off" | "hourly" | "daily") | null;
-    /** When the daily digest is sent: `08:00`. */
-    daily_at?: string | null;
-    projects?: {
-        [key: string]: string;
-    }[] | null;
-    exceptions?: AlertExceptionChange[] | null;
-};
 /** A plan, with its limits. */
 export type Plan = {
     name: string;
     description: string;
     limits: PlanLimit[];
-};
-/** Who is to have a plan, and from which day on; `entity` null: the organisation as a whole. */
-export type PlanAssignment = {
-    plan: string;
-    entity?: string | null;
-    /** Format: date */
-    valid_from: string;
-};
-/** A plan to be stored. */
-export type PlanForm = {
-    /** @default  */
-    description: string;
-    limits?: LimitForm[];
 };
 /** The series of one key. */
 export type PlannedKey = {
@@ -2403,18 +1202,6 @@ export type PlannedPlace = {
     host: string;
     role: string;
 };
-/** A page of plans by name, and who has which. */
-export type PlansPage = {
-    plans: Plan[];
-    total: number;
-    next: string | null;
-    assigned: AssignedPlan[];
-};
-/** Over how many past days an automation is tried. */
-export type Preview = {
-    /** @default 30 */
-    days: number;
-};
 /** A piece of the output. */
 export type PrintedPiece = {
     time_ms: number;
@@ -2422,44 +1209,6 @@ export type PrintedPiece = {
     text: string;
     host: string;
     rank: number | null;
-};
-/** Switches; what is left out does not change. */
-export type PrivacyChanges = {
-    hidden?: boolean | null;
-    members_invite?: boolean | null;
-    public_projects?: boolean | null;
-    public_links?: boolean | null;
-    code_saving?: boolean | null;
-    recommend_by_domain?: boolean | null;
-};
-/** Fields that are left out do not change. */
-export type ProfileChanges = {
-    display_name?: string | null;
-    institution?: string | null;
-    bio?: string | null;
-    location?: string | null;
-    links?: ProfileLink[] | null;
-    intro?: string | null;
-    /** Ids of reports in the order in which the page shows them. */
-    pinned_reports?: number[] | null;
-    hide_teams?: boolean | null;
-    default_entity?: string | null;
-    default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
-    code_saving?: boolean | null;
-    time_zone?: string | null;
-    locale?: string | null;
-    theme?: ("" | "system" | "light" | "dark") | null;
-    landing_page?: string | null;
-    /** Mail that is not sent: before something ends, and about teams. */
-    mail_switched_off?: ("reminders" | "teams")[] | null;
-    /** Where such mail goes: a verified address; empty: the primary one. */
-    mail_address?: string | null;
-};
-/** A link on the page of a user. */
-export type ProfileLink = {
-    /** @default  */
-    label: string;
-    url: string;
 };
 /** The mode of one project. */
 export type ProjectAlerts = {
@@ -2480,71 +1229,6 @@ export type ProjectBytes = {
     trash: number;
     bytes: number;
 };
-/** A page of projects. */
-export type ProjectBytesPage = {
-    projects: MeasuredProject[];
-    total: number;
-    next: string | null;
-    trash: TrashSummary;
-    expiring: ExpirySummary;
-};
-/** Changes of a project. */
-export type ProjectChanges = {
-    name: string;
-};
-/** Defaults of clients in a team or space. */
-export type ProjectDefaults = {
-    code_saving: boolean;
-    /** Of new projects. */
-    visibility: Visibility | null;
-};
-/** A completed change of a project. */
-export type ProjectDone = {
-    project: string;
-    done: "rename" | "delete";
-    /** Number of runs moved to the trash. */
-    runs: number | null;
-};
-/** A page of members, by name. */
-export type ProjectMembersPage = {
-    members: ProjectMember[];
-    total: number;
-    next: string | null;
-};
-/** The project to which a run moves. */
-export type ProjectOfRun = {
-    /** A team or user. */
-    entity: string;
-    /** One of its projects. */
-    project: string;
-};
-/** Where the browser goes to sign in at a provider. */
-export type ProviderAddress = {
-    url: string;
-};
-/** Where the page goes after a sign-in, and an invitation that it accepts. */
-export type ProviderStart = {
-    /** @default / */
-    next: string;
-    invitation?: string | null;
-};
-/** All providers, in place of those before. */
-export type Providers = {
-    /** Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, group_map, admin_group. */
-    providers: {
-        [key: string]: Json;
-    }[];
-};
-/** A page of providers without their secrets, and whether and why they cannot be changed. */
-export type ProvidersPage = {
-    providers: {
-        [key: string]: Json;
-    }[];
-    total: number;
-    next: string | null;
-    editable: boolean;
-    enforced_by: string | null;
-};
 /** Provisioning of users and teams by an identity provider. */
 export type Provisioning = {
     enabled: boolean;
@@ -2552,36 +1236,6 @@ export type Provisioning = {
     last_used_ms: number | null;
     /** Where the provider sends its requests on this server. */
     path: string;
-};
-/** The revision that readers see from now on. */
-export type PublishedRevision = {
-    revision: number;
-};
-/** Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
-export type Quiet = {
-    on: boolean;
-    /** @default 22:00 */
-    start: string;
-    /** @default 07:00 */
-    end: string;
-    /** @default true */
-    errors_pass: boolean;
-};
-/** The last day of a price. */
-export type RateEnd = {
-    /** Format: date */
-    valid_to: string;
-};
-/** A page of prices, the newest first. */
-export type RatesPage = {
-    rates: Rate[];
-    total: number;
-    next: string | null;
-};
-/** Where the audit log is to be sent. */
-export type Receiver = {
-    /** https://… */
-    url: string;
 };
 /** A receiver's response to a test. */
 export type ReceiverResponse = {
@@ -2596,31 +1250,6 @@ export type Receivers = {
     slack: NamedReceiver[];
     webhook: NamedReceiver[];
     apprise: NamedReceiver[];
-};
-/** New recovery codes, which are shown once. */
-export type RecoveryCodes = {
-    recovery_codes: string[];
-};
-/** A page of registries, by name. */
-export type RegistriesPage = {
-    registries: Registry[];
-    total: number;
-    next: string | null;
-    /** What the requester may do with a new registry of the team. */
-    may: string[];
-};
-/** A page of the administrators of a registry, by name. */
-export type RegistryAdminsPage = {
-    admins: RegistryAdmin[];
-    total: number;
-    next: string | null;
-};
-/** Fields that are left out do not change. All but the description are for administrators. */
-export type RegistryChanges = {
-    name?: string | null;
-    types?: string[] | null;
-    description?: string | null;
-    visibility?: ("team" | "organisation" | "restricted") | null;
 };
 /** A collection with its description as HTML. */
 export type RegistryCollectionDetail = {
@@ -2648,12 +1277,6 @@ export type RegistryCollectionDetail = {
     description_html: string;
     protected_aliases: string[];
 };
-/** A page of the collections of a registry. */
-export type RegistryCollectionsPage = {
-    collections: RegistryCollection[];
-    total: number;
-    next: string | null;
-};
 /** A registry with its rules. */
 export type RegistryDetail = {
     name: string;
@@ -2674,47 +1297,11 @@ export type RegistryDetail = {
     open_requests: number;
     may: string[];
 };
-/** The role of a member. */
-export type RegistryMemberRole = {
-    /** `viewer`: reads it; `member`: also links and sets aliases. */
-    role: "viewer" | "member";
-};
-/** A page of the members of a registry, by name. */
-export type RegistryMembersPage = {
-    members: RegistryMember[];
-    total: number;
-    next: string | null;
-};
-/** The role of a team. */
-export type RegistryTeamRole = {
-    /** Of all its members; those who may only look in the team read the registry. */
-    role: "viewer" | "member" | "admin";
-};
-/** A page of the teams with a role in a registry, by name. */
-export type RegistryTeamsPage = {
-    teams: RegistryMember[];
-    total: number;
-    next: string | null;
-};
-/** A name that may be given again. */
-export type ReleasedName = {
-    name: string;
-    released: boolean;
-};
 /** A block before and after an edit. None: it was not there. */
 export type ReportBlockChange = {
     id: string;
     before: (ReportText | ReportImage | ReportPanels) | null;
     after: (ReportText | ReportImage | ReportPanels) | null;
-};
-/** Changes of a report. What is left out does not change. */
-export type ReportChanges = {
-    /** That the changes were made to. */
-    revision: number;
-    title?: string | null;
-    description?: string | null;
-    /** All blocks of the report. */
-    blocks?: (ReportText | ReportImage | ReportPanels)[] | null;
 };
 /** A page of comments, the oldest first. */
 export type ReportCommentsPage = {
@@ -2739,12 +1326,6 @@ export type ReportEditing = {
     /** The first 20, by name, without you. */
     editors: ReportEditor[];
 };
-/** A page of your edits, the newest first. */
-export type ReportEditsPage = {
-    edits: ReportEdit[];
-    total: number;
-    next: string | null;
-};
 /** An image that was uploaded to the report. */
 export type ReportImage = {
     id: string;
@@ -2752,11 +1333,8 @@ export type ReportImage = {
     kind: "image";
     /** As the upload answered it. */
     file: string;
-    /** @default  */
     alt: string;
-    /** @default  */
     caption: string;
-    /** @default 100 */
     width_percent: number;
 };
 /** The ids of all blocks before and after an edit. */
@@ -2768,21 +1346,14 @@ export type ReportOrderChange = {
 export type ReportPanel = {
     id: string;
     kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
-    /** @default  */
     title: string;
-    /** @default 4 */
     columns: number;
-    /** @default 4 */
     rows: number;
     run_sets: string[];
-    /**
-     * As the panels of a workspace have them.
-     * @default {}
-     */
+    /** As the panels of a workspace have them. */
     settings: {
         [key: string]: Json;
     };
-    /** @default [] */
     queries: PanelQuery[];
     zoom?: PanelZoom | null;
     /** The panel shows the values of this time; null: today's. */
@@ -2793,9 +1364,7 @@ export type ReportPanels = {
     id: string;
     /** discriminator enum property added by openapi-typescript */
     kind: "panels";
-    /** @default [] */
     run_sets: ReportRunSet[];
-    /** @default [] */
     panels: ReportPanel[];
 };
 /** What the requester may do with a report. */
@@ -2810,38 +1379,21 @@ export type ReportRights = {
 /** The runs that panels show: those that a filter selects, or chosen ones. */
 export type ReportRunSet = {
     id: string;
-    /** @default  */
     name: string;
     entity: string;
     project: string;
-    /**
-     * As in the search field of the table of runs.
-     * @default
-     */
+    /** As in the search field of the table of runs. */
     filter: string;
-    /** @default [] */
     group: string[];
-    /** @default  */
     sort: string;
-    /** @default 10 */
     limit: number;
     /** These runs, not the filter's. */
     runs?: string[] | null;
-    /** @default [] */
     hidden: string[];
-    /**
-     * Places in the palette, by run.
-     * @default {}
-     */
+    /** Places in the palette, by run. */
     colors: {
         [key: string]: number;
     };
-};
-/** A page of people, by name. */
-export type ReportSharesPage = {
-    shares: ReportShare[];
-    total: number;
-    next: string | null;
 };
 /** Markdown: one paragraph, heading, list, quote, table, or block of code. */
 export type ReportText = {
@@ -2855,82 +1407,14 @@ export type ReportTextChange = {
     before: string;
     after: string;
 };
-/** A page of versions, the newest first: of each author the last of ten minutes. */
-export type ReportVersionsPage = {
-    versions: ReportVersion[];
-    total: number;
-    next: string | null;
-};
 /** A page of reports, the one that changed last first. */
 export type ReportsPage = {
     reports: ListedReport[];
     total: number;
     next: string | null;
 };
-/** What a decision says. */
-export type RequestDecision = {
-    /**
-     * Why. Markdown.
-     * @default
-     */
-    text: string;
-};
-/** A link for a new password. `url`: to pass on, where the server sends no mail. */
-export type ResetLink = {
-    sent: boolean;
-    url?: string | null;
-};
-/** Whose password is to be replaced. */
-export type ResetRequest = {
-    email: string;
-};
-/** A link is sent, if the address belongs to anyone. */
-export type ResetRequested = {
-    done: "reset";
-};
-/** Whose password was replaced. */
-export type ResetUser = {
-    name: string;
-};
-/** How many keys were revoked. */
-export type RevokedKeys = {
-    revoked: number;
-};
 /** A role in a team or project, in ascending order of rights. */
 export type Role = "viewer" | "member" | "admin";
-/** Fields that are left out do not change. */
-export type RoleChanges = {
-    name?: string | null;
-    description?: string | null;
-    /** It cannot be changed: 422. */
-    base?: Json;
-    permissions?: string[] | null;
-};
-/** A page of roles, the actions that one may add, and what the requester may do with roles. */
-export type RolesPage = {
-    roles: CustomRole[];
-    total: number;
-    next: string | null;
-    permissions: string[];
-    may: string[];
-};
-/** How a key is replaced. */
-export type Rotation = {
-    /**
-     * How long the old key still works.
-     * @default 24
-     */
-    overlap_h: number;
-};
-/** Changes; a field that is left out stays as it is. */
-export type RuleChanges = {
-    rule?: {
-        [key: string]: Json;
-    } | null;
-    enabled?: boolean | null;
-    /** null: not muted. */
-    muted_until_ms?: number | null;
-};
 /** By severity, whom rules notify that name nobody. */
 export type RuleRoutes = {
     info: string[];
@@ -2942,29 +1426,6 @@ export type RuleTarget = {
     /** `author`, `members`, or a channel such as `slack:3`. */
     target: string;
     name: string;
-};
-/** The result of a test of a rule. */
-export type RuleTest = {
-    /** Whom a test was sent to. */
-    target: string;
-};
-/** The new rules of a project; fields that are left out get the default rules. */
-export type RulesChange = {
-    /** Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
-    rules: {
-        [key: string]: string[];
-    };
-};
-/** The rules of a team or user, and those that are ready to be used. */
-export type RulesPage = {
-    rules: ListedRule[];
-    total: number;
-    next: string | null;
-    /** Rules that are ready to be used. */
-    ready: {
-        [key: string]: Json;
-    }[];
-    may: string[];
 };
 /** The bytes that a run stores, by kind and together. */
 export type RunBytes = {
@@ -2984,12 +1445,6 @@ export type RunBytes = {
     bytes: number;
     /** `run:delete` if the requester may delete it. */
     may: string[];
-};
-/** A page of runs of a project. */
-export type RunBytesPage = {
-    runs: RunBytes[];
-    total: number;
-    next: string | null;
 };
 /** Changes of a run by a user. */
 export type RunChanges = {
@@ -3086,21 +1541,6 @@ export type RunWithFields = {
     entity: string | null;
     project: string;
 };
-/** A page of saved files. */
-export type SavedFilesPage = {
-    files: SavedFile[];
-    total: number;
-    next: string | null;
-};
-/** A code, or the response of a passkey. */
-export type SecondFactor = {
-    /** Of the second factor, or a recovery code. */
-    code?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-};
 /** The secret for an authenticator app, while the second factor is being set up. */
 export type SecondFactorSetup = {
     secret: string;
@@ -3114,135 +1554,14 @@ export type SecondFactorState = {
     passkeys: boolean;
     recovery_codes_left: number;
 };
-/** The value of a secret. */
-export type SecretValue = {
-    value: string;
-};
-/** Everything up to a time was seen. */
-export type SeenUpTo = {
-    time_ms: number;
-};
-/** A series of a run with its metric definition. */
-export type SeriesInfo = {
-    key: string;
-    /** The key template of the metric; the key itself if no metric matches. */
-    template: string;
-    host: string;
-    role: string;
-    unit: string;
-    /** None for a key without a metric definition. */
-    kind: ("gauge" | "counter" | "rate") | null;
-    /** CPU, Memory, …; `Other` for a key without a metric definition. */
-    subject: string;
-    /** Title of its chart; the series of a chart have the same unit. */
-    chart: string;
-    text: string;
-    source: string;
-    /** Number of values, without gaps. */
-    n: number;
-    /** Time of the first value; 0 if there are only gaps. */
-    first_ms: number;
-    last_ms: number;
-    /** Of all values. None if there are only gaps, and for the rate of a very long series. */
-    min: number | null;
-    max: number | null;
-    /** The newest value. */
-    last: number | null;
-    /** None if MLflow has no name for it. */
-    mlflow: MlflowName | null;
-};
-/** Fields that are left out do not change. */
-export type ServiceAccountChanges = {
-    name?: string | null;
-    default_team?: string | null;
-    reads_only?: boolean | null;
-    disabled?: boolean | null;
-};
-/** How a key is replaced. */
-export type ServiceAccountKeyRotation = {
-    /**
-     * Hours until the old key ends.
-     * @default 24
-     */
-    overlap_h: number;
-};
-/** A page of service accounts. */
-export type ServiceAccountsPage = {
-    service_accounts: ServiceAccount[];
-    total: number;
-    next: string | null;
-};
-/** Who is signed in. `account`: null for a visitor. */
-export type SessionAccount = {
-    account: IdentifiedUser | IdentifiedServiceAccount | IdentifiedOperator | null;
-};
-/** A page of sessions. */
-export type SessionsPage = {
-    sessions: Session[];
-    total: number;
-    next: string | null;
-};
 /** The sender and payer on statements. */
 export type Settlement = {
-    /** @default  */
     heading: string;
-    /** @default  */
     issuer: string;
-    /** @default  */
     address: string;
-    /** @default  */
     contact: string;
-    /** @default  */
     cost_centre: string;
-    /** @default  */
     purchase_order: string;
-};
-/** The sender and payer to name on statements. */
-export type SettlementForm = {
-    /**
-     * "": that it is not a tax invoice.
-     * @default
-     */
-    heading: string;
-    /**
-     * Who sends statements, below the name.
-     * @default
-     */
-    issuer: string;
-    /**
-     * Of who pays, without a cost centre.
-     * @default
-     */
-    address: string;
-    /**
-     * For questions about statements.
-     * @default
-     */
-    contact: string;
-    /** @default  */
-    cost_centre: string;
-    /** @default  */
-    purchase_order: string;
-};
-/** The first administrator. */
-export type Setup = {
-    token: string;
-    name: string;
-    email: string;
-    password: string;
-    /** @default  */
-    display_name: string;
-    /** @default  */
-    organisation: string;
-    /**
-     * Owns the projects that the server has already.
-     * @default main
-     */
-    team: string;
-};
-/** What a person may do with a report. */
-export type ShareRoleBody = {
-    role: "view" | "edit";
 };
 /** The project, run or report that a guest link leads to. */
 export type SharedPlace = {
@@ -3287,18 +1606,6 @@ export type ShownLink = {
     label: string;
     url: string;
 };
-/** A member on the page of a team. */
-export type ShownMember = {
-    name: string;
-    display_name: string;
-    /** The name of the custom role, where they have one. */
-    role: string;
-    picture: string | null;
-};
-/** A secret, which is shown once. */
-export type ShownSecret = {
-    secret: string;
-};
 /** How to sign in here. */
 export type SignInMethods = {
     password: boolean;
@@ -3316,80 +1623,9 @@ export type SignInMethods = {
     /** The digest of its picture. */
     picture: string | null;
 };
-/** The secret of a login to link, and what proves whose the account is. */
-export type SignOnConfirmation = {
-    secret: string;
-    password: string;
-    /** Of the second factor, or a recovery code. */
-    code?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-};
-/** A new user. */
-export type SignUp = {
-    email: string;
-    name: string;
-    password: string;
-    /** @default  */
-    display_name: string;
-    invitation?: string | null;
-};
-/** The account was created, or its owner has got a mail. */
-export type SignedUp = {
-    done: "signup";
-};
-/** The id and secret of an app of Slack. */
-export type SlackCredentials = {
-    /** Such as 123456.789012. */
-    client_id: string;
-    /** Left out: the present one stays, for the same client id. */
-    client_secret?: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type SlackDestinationChanges = {
-    channel?: string | null;
-    webhook_url?: string | null;
-};
-/** The Slack destinations of a team. */
-export type SlackDestinationsPage = {
-    slack_destinations: SlackDestination[];
-    total: number;
-    next: string | null;
-    /** The operator registered an app of Slack, by which a browser can add one. */
-    app: boolean;
-};
 /** Where the browser goes to choose a channel. */
 export type SlackInstallUrl = {
     url: string;
-};
-/** A statement or draft, with a page of its lines. */
-export type StatementWithLines = {
-    id: number;
-    /** None: a draft. */
-    number: string | null;
-    period: string;
-    scope_kind: "entity" | "cost_centre";
-    scope: string;
-    state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
-    computed_ms: number;
-    issued_ms: number | null;
-    issued_by: string | null;
-    currency: string;
-    total: number;
-    reason: string;
-    /** The number of the statement that this one cancels or corrects. */
-    replaces: string | null;
-    lines: StatementLine[];
-    total_lines: number;
-    next: string | null;
-};
-/** A page of statements and drafts, the newest first. */
-export type StatementsPage = {
-    statements: Statement[];
-    total: number;
-    next: string | null;
 };
 /** The storage of a team or user. */
 export type StorageUse = {
@@ -3402,183 +1638,6 @@ export type StoredBytes = {
     by_kind: BytesByKind;
     trash_bytes: number;
     by_project: ProjectBytes[];
-};
-/** The digest of a picture, by which it is shown. */
-export type StoredPicture = {
-    picture: string;
-};
-/** A page of subjects. */
-export type SubjectsPage = {
-    subjects: Subject[];
-    total: number;
-    next: string | null;
-};
-/** An agent that begins to work on a sweep. */
-export type SweepAgentSent = {
-    /** Where it runs. */
-    host: string;
-};
-/** The configuration of a sweep to be created. */
-export type SweepConfigurationSent = {
-    /** As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters. */
-    configuration: {
-        [key: string]: Json;
-    };
-    /** What to call it. */
-    name?: string | null;
-    /** Ids of runs of the project that join the sweep, which learns from them. */
-    prior_runs?: string[];
-};
-/** A page of runs of a sweep. */
-export type SweepRunsPage = {
-    runs: SweepRun[];
-    total: number;
-    next: string | null;
-};
-/** A page of sweeps, the newest first. */
-export type SweepsPage = {
-    sweeps: Sweep[];
-    total: number;
-    next: string | null;
-};
-/** Whether a user wants a feature. */
-export type Switch = {
-    on: boolean;
-};
-/** A user's choice for a feature. */
-export type SwitchedFeature = {
-    name: string;
-    on: boolean;
-};
-/** Who was asked for a team. */
-export type TeamAsked = {
-    /** The users who were asked. */
-    administrators: string[];
-};
-/** Changes; a field that is left out stays as it is. */
-export type TeamChange = {
-    events?: EventChoices | null;
-    /** Id of the team's Slack destination that gets the alerts; null: none. */
-    slack_destination?: number | null;
-    /** By severity, whom rules notify that name nobody: `author`, `members`, or a channel such as `slack:3`. */
-    routes?: {
-        [key: string]: string[];
-    } | null;
-};
-/** Fields that are left out do not change. */
-export type TeamChanges = {
-    /** It cannot be changed: 422. */
-    name?: Json;
-    display_name?: string | null;
-    description?: string | null;
-    type?: ("work" | "academic") | null;
-    company?: string | null;
-    default_visibility?: Visibility | null;
-    /** Mail domains whose users may join. */
-    join_domains?: string[] | null;
-    /** `auto`: they join at once, as members. `ask`: an administrator approves. */
-    join_by_domain?: ("ask" | "auto") | null;
-};
-/** The confirmation that a team is to be deleted. */
-export type TeamConfirmation = {
-    /** The name of the team. */
-    confirm: string;
-};
-/** A link on the page of a team. */
-export type TeamLink = {
-    /** @default  */
-    label: string;
-    url: string;
-};
-/** Either a built-in role or a custom one, and when the membership ends. */
-export type TeamMemberChanges = {
-    role?: Role | null;
-    custom_role?: string | null;
-    /** ms UTC; null: never. */
-    expires_ms?: number | null;
-};
-/** A team's page, with the projects that the requester may read. */
-export type TeamPage = {
-    kind: "team";
-    name: string;
-    display_name: string;
-    /** The digest of the picture. */
-    picture: string | null;
-    description: string;
-    type: "work" | "academic";
-    company: string;
-    created_ms: number;
-    /** Since when it is in the trash. */
-    deleted_ms: number | null;
-    may: string[];
-    /** Markdown. */
-    intro: string;
-    intro_html: string;
-    links: ShownLink[];
-    pinned_projects: string[];
-    pinned_reports: ListedReport[];
-    projects: {
-        [key: string]: Json;
-    }[];
-    /** How the requester may join it; null for members. */
-    join: WayToJoin | null;
-    /** For those who may read them. */
-    members?: ShownMember[] | null;
-};
-/** Who is invited, and their role in the team. */
-export type TeamPeople = {
-    /** @default [] */
-    people: string[];
-    /**
-     * Make a link that the first user who opens it can accept.
-     * @default false
-     */
-    link: boolean;
-    /** 1 to 30; by default as the organisation has set. */
-    expires_days?: number | null;
-    /**
-     * Part of the mail.
-     * @default
-     */
-    message: string;
-    role?: Role | null;
-    custom_role?: string | null;
-};
-/** Fields that are left out do not change. */
-export type TeamProfileChanges = {
-    /** Markdown. */
-    intro?: string | null;
-    links?: TeamLink[] | null;
-    pinned_projects?: string[] | null;
-    /** Ids of reports in the order in which the page shows them. */
-    pinned_reports?: number[] | null;
-};
-/** A page of the projects of a team. */
-export type TeamProjectsPage = {
-    projects: {
-        [key: string]: Json;
-    }[];
-    total: number;
-    next: string | null;
-};
-/** A request for a new team. */
-export type TeamRequest = {
-    /**
-     * How the team could be called.
-     * @default
-     */
-    name: string;
-    /**
-     * For the administrators.
-     * @default
-     */
-    message: string;
-};
-/** The secrets of a team. */
-export type TeamSecretsPage = {
-    secrets: TeamSecret[];
-    total: number;
-    next: string | null;
 };
 /** A setting with whether and why it cannot be changed. */
 export type TeamSetting = {
@@ -3593,25 +1652,6 @@ export type TeamStorage = {
     objects: number;
     bytes: number;
 };
-/** What of an artifact is changed. */
-export type TimeToLiveForm = {
-    /** Seconds from the logging of a version to its deletion; null: versions are kept. */
-    ttl_s: number | null;
-};
-/** The secret of an invitation's link. */
-export type Token = {
-    /** The part of the link after #. */
-    token: string;
-};
-/** The secret of a link. */
-export type TokenBody = {
-    token: string;
-};
-/** Who gets a project. */
-export type Transfer = {
-    /** A team or user. */
-    entity: string;
-};
 /** What the trash holds. */
 export type TrashSummary = {
     runs: number;
@@ -3622,32 +1662,12 @@ export type TrashSummary = {
     /** When the last of them does. */
     last_ms: number | null;
 };
-/** A project that went to the trash with its runs. */
-export type TrashedProject = {
-    project: string;
-    entity: string;
-    runs: number;
-    /** Until when it can be restored. */
-    purged_ms: number;
-};
-/** By which channel. */
-export type TrialMessage = {
-    /** @default email */
-    channel: "email" | "slack";
-};
 /** The result of sending a message, with the response of the channel's server. */
 export type TrialResult = {
     sent: boolean;
     status: number | null;
     answer: string | null;
     error: string | null;
-};
-/** An image of a report. */
-export type UploadedFile = {
-    /** For the `file` of a block. */
-    file: string;
-    width: number;
-    height: number;
 };
 /** When mails are sent, and to whom. */
 export type UsageAlertSettings = {
@@ -3703,33 +1723,6 @@ export type UsageReport = {
     /** What the month will have cost; None: not known. */
     forecast: number | null;
 };
-/** The code that a device shows. */
-export type UserCode = {
-    code: string;
-};
-/** A user's page, with the projects and teams that the requester may see. */
-export type UserPage = {
-    kind: "user";
-    name: string;
-    display_name: string;
-    institution: string;
-    bio: string;
-    location: string;
-    links: ShownLink[];
-    /** Markdown. */
-    intro: string;
-    intro_html: string;
-    /** The digest of the picture. */
-    picture: string | null;
-    state: string;
-    created_ms: number;
-    teams: Named[];
-    projects: {
-        [key: string]: Json;
-    }[];
-    pinned_reports: ListedReport[];
-    may: string[];
-};
 /** Users whose name begins so. */
 export type UsersPage = {
     users: Named[];
@@ -3741,21 +1734,6 @@ export type UsualColumns = {
     goal: GoalMetric | null;
     /** Fields of the configuration in which the newest runs differ. */
     config: string[];
-};
-export type ValidationError = {
-    loc: (string | number)[];
-    msg: string;
-    type: string;
-    input?: Json;
-    ctx?: Record<string, never>;
-};
-/** A mail that confirms an address was sent. */
-export type VerificationSent = {
-    done: "verification";
-};
-/** An address that was confirmed. */
-export type VerifiedEmail = {
-    email: string;
 };
 /** Where a version is: in the artifact under which it was logged, or to which it was linked. */
 export type VersionName = {
@@ -3772,97 +1750,8 @@ export type VersionUser = {
     run_entity: string | null;
     run_project: string | null;
 };
-/** Changes of a view; what is left out does not change. */
-export type ViewChanges = {
-    /** Of the view that you saw. */
-    revision: number;
-    name?: string | null;
-    data?: {
-        [key: string]: Json;
-    } | null;
-    published?: boolean | null;
-};
 /** The visibility of a project, from the narrowest to the widest. */
 export type Visibility = "private" | "restricted" | "team" | "organisation" | "public" | "open";
-/** A device that shows a code. */
-export type WaitingDevice = {
-    name: string;
-    ip: string;
-    created_ms: number;
-    expires_ms: number;
-};
-/** How a user may join a team whose page they see. */
-export type WayToJoin = {
-    /** `auto`: at once. `requested`: they asked. */
-    how: "ask" | "auto" | "requested";
-    /** The id of the request. */
-    request: number | null;
-};
-/** Changes; a field that is left out stays as it is, and null removes a secret or the payload. */
-export type WebhookChanges = {
-    /** @default  */
-    name: string;
-    /** @default  */
-    url: string;
-    access_secret?: string | null;
-    signing_secret?: string | null;
-    payload?: string | null;
-    /** @default true */
-    enabled: boolean;
-};
-/** A test request to a webhook. */
-export type WebhookTest = {
-    /** Sent instead of the webhook's own payload. */
-    payload?: string | null;
-};
-/** The receiver took the request. */
-export type WebhookTested = {
-    done: "sent";
-};
-/** The webhooks of a team. */
-export type WebhooksPage = {
-    webhooks: Webhook[];
-    total: number;
-    next: string | null;
-};
-/** A user's account. */
-export type Account = {
-    kind: "user";
-    name: string;
-    display_name: string;
-    /** The digest of the picture. */
-    picture: string | null;
-    state: "active" | "unverified" | "suspended" | "deleted";
-    /** The primary address. */
-    email: string | null;
-    org_role: "member" | "admin";
-    access: "full" | "viewer" | "none";
-    billing_role: "none" | "viewer" | "admin";
-    teams: OwnTeam[];
-    /** Where runs go that name no entity; empty: nowhere. */
-    default_entity: string;
-    time_zone: string;
-    locale: string;
-    theme: "" | "system" | "light" | "dark";
-    /** The path that the user sees first. */
-    landing_page: string;
-    second_factor: boolean;
-    /** Whether there is one. */
-    password: boolean;
-    /** An administrator has set the password: nothing else may be done before it is changed. */
-    must_change_password: boolean;
-    /** When it will be deleted, if that was requested. */
-    delete_after_ms: number | null;
-    /** Actions in the organisation, such as `team:create`. */
-    may: string[];
-    api_key_creation: "members" | "admins";
-    /** Whether users have projects in a space of their own. */
-    personal_entities: boolean;
-};
-/** The next commands to an agent. */
-export type AgentCommands = {
-    commands: AgentCommand[];
-};
 /**
  * The mode of one team, project or run.
  *
@@ -3979,16 +1868,13 @@ export type Automation = {
     /** The only registry of the organisation that it is about. */
     registry: string | null;
     enabled: boolean;
-    /** @default {} */
     event: {
         [key: string]: Json;
     };
-    /** @default [] */
     actions: {
         [key: string]: Json;
     }[];
     /**
-     * @default {
      *       "projects": [],
      *       "run_name": "",
      *       "author": "",
@@ -3996,9 +1882,7 @@ export type Automation = {
      *     }
      */
     filter: AutomationFilter;
-    /** @default 24 */
     cooldown_h: number;
-    /** @default  */
     description: string;
     damaged: string | null;
     /** None: the user was deleted. */
@@ -4053,11 +1937,6 @@ export type BulkResult = {
     done: ("update" | "delete" | "restore" | "stop") | null;
     /** Why it was not changed. */
     error: string | null;
-};
-/** The results of a change of many runs. */
-export type BulkResults = {
-    /** In the order of the request. */
-    results: BulkResult[];
 };
 /** The versions of one artifact together. */
 export type Collection = {
@@ -4285,14 +2164,6 @@ export type FactRow = {
     /** Places of the runs that do not have it. */
     absent: number[];
 };
-/** The second factors that a user may choose from. */
-export type Factors = {
-    code: boolean;
-    /** What a browser needs to ask for one. */
-    passkey: {
-        [key: string]: Json;
-    } | null;
-};
 /** Why a run failed. */
 export type Failure = {
     /** `running` if a rank has failed and others have not ended. */
@@ -4315,17 +2186,6 @@ export type Failure = {
     lines: PrintedLine[];
     /** How to record more, where the reason is not known. */
     hint: string | null;
-};
-/** A name that a filter can compare. */
-export type FieldChoice = {
-    name: string;
-    kind: "text" | "number" | "duration" | "time";
-    /** Up to 20 values, the most frequent first. */
-    values: (string | number | null)[];
-};
-/** The fields that a filter can name. */
-export type FieldChoices = {
-    fields: FieldChoice[];
 };
 /** A rule: what it finds, what that means, how it decides and what to do about it. */
 export type FindingRule = {
@@ -4510,20 +2370,6 @@ export type Key = {
     last_used_ms: number | null;
     revoked_ms: number | null;
 };
-/** The newest values of one host of a running run. */
-export type Latest = {
-    run: string;
-    project: string;
-    host: string;
-    t: {
-        [key: string]: number;
-    };
-    values: {
-        [key: string]: number;
-    };
-    /** The team or user that has the project. */
-    entity: string | null;
-};
 /**
  * Which node was made from which: a run made the target, or the target is a run that used the source.
  *
@@ -4654,22 +2500,13 @@ export type ListedRun = {
     deleted_ms: number | null;
     /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
-    /**
-     * The first line of its notes, cut after 200 characters.
-     * @default
-     */
+    /** The first line of its notes, cut after 200 characters. */
     notes: string;
-    /**
-     * By the names in `columns`; None: no value.
-     * @default {}
-     */
+    /** By the names in `columns`; None: no value. */
     columns: {
         [key: string]: string | number | null;
     };
-    /**
-     * By key: means in equal parts of the run's time; None is a gap. Empty without values.
-     * @default {}
-     */
+    /** By key: means in equal parts of the run's time; None is a gap. Empty without values. */
     sparklines: {
         [key: string]: (number | null)[];
     };
@@ -4753,19 +2590,6 @@ export type MediaKey = {
     last_step: number | null;
     last_ms: number;
 };
-/** One logged image, table or other medium. */
-export type MediaRecord = {
-    key: string;
-    kind: string;
-    step: number | null;
-    time_ms: number;
-    rank: number | null;
-    host: string;
-    /** Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
-    items: {
-        [key: string]: Json;
-    }[];
-};
 /** A member of a team. */
 export type Member = {
     name: string;
@@ -4810,21 +2634,6 @@ export type Mute = {
     run: string;
     scopes: ("team" | "project" | "run")[];
     muted: ("team" | "project" | "run")[];
-};
-/** A team of the requester, with their role. */
-export type MyTeam = {
-    name: string;
-    display_name: string;
-    role: string;
-    custom_role: string | null;
-    members: number;
-    created_ms: number;
-};
-/** A run of a request. */
-export type NamedRun = {
-    id: string;
-    /** Where several teams or users have a run of this id. */
-    entity?: string | null;
 };
 /** A user or team in a list. */
 export type Named = {
@@ -4938,15 +2747,6 @@ export type PastFiring = {
     fired_ms: number;
     ended_ms: number | null;
 };
-/** A payment at the service. */
-export type Payment = {
-    provider: string;
-    /** By which the service knows the payment. */
-    reference: string;
-    /** Where it is paid; "": no more. */
-    url: string;
-    state: "open" | "paid" | "expired";
-};
 /** A user's events, exceptions and times of notifications. */
 export type PersonalAlerts = {
     events: ChosenEvents;
@@ -4997,43 +2797,6 @@ export type Profile = {
     mail_switched_off: ("reminders" | "teams")[];
     mail_address: string;
     default_entity: string;
-};
-/** A project. Of one that the requester may change but not read: its name, owner and visibility only. */
-export type ProjectDetail = {
-    name: string;
-    entity: string;
-    /** @default  */
-    description: string;
-    /**
-     * Markdown.
-     * @default
-     */
-    overview: string;
-    /** @default  */
-    overview_html: string;
-    visibility: Visibility;
-    /**
-     * The visibilities that it cannot get, and why; none for who may not change it.
-     * @default {}
-     */
-    blocked_visibilities: {
-        [key: string]: string;
-    };
-    owner: string | null;
-    /** @default 0 */
-    created_ms: number;
-    deleted_ms: number | null;
-    purged_ms: number | null;
-    /** @default 0 */
-    runs: number;
-    newest_ms: number | null;
-    /** @default false */
-    starred: boolean;
-    /**
-     * What the requester may do with it and in it.
-     * @default []
-     */
-    may: string[];
 };
 /** Who was added to a project: a user, or a service account. */
 export type ProjectMember = {
@@ -5092,13 +2855,6 @@ export type Reaction = {
     emoji: string;
     count: number;
     mine: boolean;
-};
-/** A user who administers a registry. */
-export type RegistryAdmin = {
-    name: string;
-    display_name: string;
-    /** Since when. */
-    created_ms: number;
 };
 /** A collection of a registry. */
 export type RegistryCollection = {
@@ -5235,20 +2991,6 @@ export type Resume = {
     t: number;
     step: number;
 };
-/** A rule of a team or user. */
-export type Rule = {
-    id: number;
-    name: string;
-    /** As in a file of rules. */
-    rule: {
-        [key: string]: Json;
-    };
-    enabled: boolean;
-    /** None: not muted. */
-    muted_until_ms: number | null;
-    created_ms: number;
-    changed_ms: number;
-};
 /** The user whose run it is. */
 export type RunAuthor = {
     id: number;
@@ -5303,10 +3045,7 @@ export type RunPage = {
     total: number;
     /** The `after` of the next page; None on the last. */
     next: string | null;
-    /**
-     * Runs whose system statistics or verdicts are not computed yet: they have none for now.
-     * @default 0
-     */
+    /** Runs whose system statistics or verdicts are not computed yet: they have none for now. */
     pending: number;
 };
 /** The series of a run by metric, without their values. */
@@ -5428,20 +3167,6 @@ export type Session = {
     seen_ms: number;
     expires_ms: number;
 };
-/** The first administrator, who is signed in now. */
-export type SetUp = {
-    account: Account;
-    next: string;
-    /** What requests had made of accounts before: names by kind. */
-    removed: {
-        [key: string]: string[];
-    };
-};
-/** The account after a sign-in, and in `next` the path of the page that follows. */
-export type SignedIn = {
-    account: Account;
-    next: string;
-};
 /** The app of Slack, without its secret. */
 export type SlackApp = {
     configured: boolean;
@@ -5463,18 +3188,6 @@ export type SlackDestination = {
     created_ms: number;
     /** Since when Slack does not accept it; None: it does. */
     disabled_ms: number | null;
-};
-/** A line of a statement. */
-export type StatementLine = {
-    text: string;
-    project: string | null;
-    category: string;
-    model: string | null;
-    quantity: number;
-    unit: string;
-    included: number;
-    price: number;
-    amount: number;
 };
 /** A statement, or a draft of one. */
 export type Statement = {
@@ -5506,30 +3219,11 @@ export type StatisticRow = {
     /** Places of the best runs; empty without a goal. */
     best: number[];
 };
-/** Statistics of one series over the samples that have a value; None if none has. */
-export type Statistics = {
-    key: string;
-    host: string;
-    unit: string;
-    n: number;
-    min: number | null;
-    max: number | null;
-    mean: number | null;
-    p50: number | null;
-    p95: number | null;
-    last: number | null;
-    /** Increase of a counter, without resets; None for a gauge. */
-    total: number | null;
-};
 /** Tokens with this subject act as a service account. `team`: null for one of the organisation. */
 export type Subject = {
     subject: string;
     service_account: string;
     team: string | null;
-};
-/** An agent, by its id. */
-export type SweepAgent = {
-    id: string;
 };
 /** A run of a sweep. Without `run` it has not begun, or is deleted. */
 export type SweepRun = {
@@ -5669,32 +3363,6 @@ export type VersionNode = {
     deleted: boolean;
     /** Where it is linked, as far as the requester may read it. */
     links: VersionName[];
-};
-/** A saved view. */
-export type View = {
-    id: number;
-    kind: "runs" | "workspace";
-    name: string;
-    project: string;
-    entity: string | null;
-    /** Whose view it is; None: published for the project. */
-    owner: string | null;
-    data: {
-        [key: string]: Json;
-    };
-    revision: number;
-    changed_ms: number;
-    /** Why what was stored cannot be read; then there is nothing else in `data`. */
-    damaged: string | null;
-    /** `workspace:update` if you may change and delete it. */
-    may: string[];
-};
-/** Saved views. */
-export type Views = {
-    views: View[];
-    total: number;
-    /** Always None: a project has few views. */
-    next: string | null;
 };
 /** A webhook of a team. */
 export type Webhook = {

@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from runvitals.monitoring.collectors.base import Absent
 from tests.monitoring.collectors.amd.cards import card
 from tests.monitoring.collectors.trees import BARE_VM, plant, put
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from tests.monitoring.collectors.test_sources import HEAVY
 from tests.monitoring.collectors.trees import BARE_VM, plant, put
 from tests.monitoring.collectors.vendors.machines import pci
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CARD = pci("0000:1a:00.0", "1d95")
 

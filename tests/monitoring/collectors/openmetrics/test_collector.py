@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -20,9 +21,6 @@ from runvitals.monitoring.monitor.baselines import Baselines
 from runvitals.monitoring.monitor.sampler import Sampler
 from tests.monitoring.collectors.exporters import Exporter, ok
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 TEXT = """\
 # HELP room_temp Temperature of a room.

@@ -10,19 +10,16 @@ import subprocess
 import sys
 import termios
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, StreamingTool, Tool, ToolFailed, find
 from tests.patience import PATIENCE_S
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-    from typing import TypeVar
-
-    T = TypeVar("T")
+T = TypeVar("T")
 
 
 def program(folder: Path, name: str, script: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.trainium.probe import probe
 from tests.monitoring.collectors.trainium import machines
 from tests.monitoring.collectors.trees import plant
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_no_device(tmp_path: Path, programs: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +17,6 @@ from tests.monitoring.collectors.trees import BARE_VM, plant
 from tests.monitoring.collectors.vendors.machines import pci as device
 from tests.monitoring.collectors.vendors.machines import tool, values
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = {door.name for door in ORDER} - {"nvidia", "amd"}
 MIXED = (

@@ -26,8 +26,8 @@ router: Final = Router(include_in_schema=False)
 
 
 # The message names the runs: what the key may send is checked when they are stored.
-@router.post(PATHS[0], dependencies=[needs("authenticated")])
-@router.post(PATHS[1], dependencies=[needs("authenticated")])
+@router.post(PATHS[0], needs("authenticated"))
+@router.post(PATHS[1], needs("authenticated"))
 async def write(request: Request) -> Response:
     """Store samples. What it rejects for good is 400, which senders do not repeat."""
     receiver = shared_services_of(request).remote_write()
