@@ -79,7 +79,7 @@ def test_default_port_in_use_is_replaced_by_a_free_one(
 ) -> None:
     served = []
     monkeypatch.setattr("runvitals.cli.ui.DEFAULT_PORT", used_port)
-    monkeypatch.setattr("runvitals.server.http.serve.serve", lambda app, listener: served.append(listener))
+    monkeypatch.setattr("runvitals.server.http.serve.serve", lambda app, at, **how: served.append(at))
     assert main(["ui", "--no-browser", "--dir", str(tmp_path)]) == 0
     with served[0] as listener:
         port = listener.getsockname()[1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import mail_test, quick_start, server_check
-from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
+from runvitals.cli.argument_types import add_server_path, address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from runvitals.server.clock import Clock
     from runvitals.server.database.secret_box import SecretBox
     from runvitals.server.files.received_files import ReceivedFiles
+    from runvitals.server.http.serve import EndSignals
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.shared_server import SharedServer
     from runvitals.store.files.bucket_location import BucketLocation
@@ -129,9 +130,10 @@ def add_accounts(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESSES",
         type=proxies,
         default=proxies("127.0.0.1,::1"),
-        help="addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, "
-        "separated by commas; default: this machine; none: ''",
+        help="addresses and networks of proxies whose X-Forwarded-For, X-Forwarded-Proto and "
+        "X-Forwarded-Prefix are believed, separated by commas; default: this machine; none: ''",
     )
+    add_server_path(parser)
 
 
 def _add_secrets(parser: argparse.ArgumentParser) -> None:
@@ -215,12 +217,13 @@ def run(arguments: argparse.Namespace) -> int:
     check_waiting(arguments)
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
-    with serve.until_interrupted(), ExitStack() as stack:
+    signals = serve.EndSignals(serve.LONGEST_END_S)
+    with serve.until_interrupted(signals), ExitStack() as stack:
         with _address_in_errors(host, port):
             listener = stack.enter_context(serve.bind(port, host))
         if arguments.workers > 1:
             return _serve_by_workers(arguments, listener)
-        return _serve(arguments, listener)
+        return _serve(arguments, listener, signals)
     return 0
 
 
@@ -228,15 +231,22 @@ def _serve_by_workers(arguments: argparse.Namespace, listener: socket.socket) ->
     from runvitals.cli.worker_processes import WorkerProcesses
     from runvitals.server.database.secret_box import open_secret_box
     from runvitals.server.http.logs import configure
+    from runvitals.server.http.serve import LONGEST_END_S, EndSignals
 
     check_shared_stores(arguments)
     folder, _ = store_locations(arguments)
     open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))  # made once, for all
     configure(arguments.log_format)
-    return WorkerProcesses(arguments.workers, lambda number: _serve(arguments, listener, number)).run()
+
+    def work(number: int) -> int:
+        return _serve(arguments, listener, EndSignals(LONGEST_END_S), number)
+
+    return WorkerProcesses(arguments.workers, work).run()
 
 
-def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int = 0) -> int:
+def _serve(
+    arguments: argparse.Namespace, listener: socket.socket, signals: EndSignals, worker: int = 0
+) -> int:
     """Serve until SIGINT or SIGTERM.
 
     Args:
@@ -275,7 +285,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
             )
             app = build_server(store, metadata_store, options)
         stack.callback(app.close)
-        stops = stack.enter_context(serve.signals_noted())
+        stack.enter_context(serve.signals_noted(signals))
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
         start_background(stack, app, store, metadata_store, retention, clock, files)
         _start_listening(listener)
@@ -283,7 +293,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
             _announce(_url(listener), store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
-        serve.serve(app, listener, arguments.log_format, stops)
+        serve.serve(app, listener, arguments.log_format, signals, arguments.path)
     return 0
 
 

@@ -11,7 +11,7 @@ from runvitals.model.artifact_names import checked_aliases
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.readers.servers import responses
 from runvitals.readers.servers.artifact_contents import ArtifactContents
-from runvitals.readers.servers.connection import ApiConnection
+from runvitals.readers.servers.connection import ApiConnection, ServerError
 from runvitals.sdk.artifacts.download import FileSelection, download
 
 _PAGE: Final = 200
@@ -181,19 +181,17 @@ def registry_of(connection: ApiConnection, name: str) -> ServerRegistry:
     return ServerRegistry(connection, team, registry)
 
 
-def link_target(path: str, entity: str | None) -> tuple[str, str]:
-    """Return the registry `team/name` and the collection of a target `[team/]registry/collection`.
+def ensure_registry(connection: ApiConnection, team: str, name: str) -> None:
+    """Create a registry of a team if it does not exist.
 
     Raises:
-        ValueError: it is none, or names no team.
+        ServerError: the server rejected the request or is unreachable.
     """
-    parts = path.partition(":")[0].split("/")
-    if len(parts) == 2 and entity:
-        parts = [entity, *parts]
-    if len(parts) != 3 or not all(parts):
-        raise ValueError(f"invalid target {path!r}; expected [team/]registry/collection")
-    team, registry, collection = parts
-    return f"{team}/{registry.removeprefix(_PREFIX)}", collection
+    try:
+        connection.send("POST", f"/teams/{_quote(team)}/registries", {"name": name})
+    except ServerError as error:
+        if error.status != 409:
+            raise
 
 
 def _quote(name: str) -> str:

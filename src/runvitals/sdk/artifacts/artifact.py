@@ -487,6 +487,16 @@ class Artifact:
             with package.init(project=project, job_type="auto") as run:
                 run.log_artifact(self)
 
+    def link(self, target_path: str, aliases: Sequence[str] | None = None) -> Artifact:
+        """Link the version to a collection, in the open run or a run of its own; see `Run.link_artifact`."""
+        package = import_module("runvitals")
+        if package.run is not None:
+            linked: Artifact = package.run.link_artifact(self, target_path, aliases)
+        else:
+            with package.init(job_type="auto") as run:
+                linked = run.link_artifact(self, target_path, aliases)
+        return linked
+
     def __getattr__(self, name: str) -> NoReturn:
         if name in ABSENT_NAMES:
             raise AttributeError(f"runvitals does not have Artifact.{name}; instead: {ABSENT_NAMES[name]}")

@@ -11,13 +11,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from urllib.error import URLError
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from urllib.request import Request, urlopen
 
 from runvitals.base.replaced_files import replacing
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.store.files.bucket_location import SCHEMES
-from runvitals.store.files.bucket_objects import ObjectIdentity, object_identity, objects_below, read_object
+from runvitals.store.files.bucket_objects import (
+    VERSION,
+    ObjectIdentity,
+    object_identity,
+    objects_below,
+    read_object,
+)
 
 _TIMEOUT_S: Final = 30.0
 _BUFFER_BYTES: Final = 1 << 20
@@ -66,6 +72,9 @@ class FoundReference(NamedTuple):
 def found_at(address: str) -> Iterator[FoundReference]:
     """Yield what is at an address, or all objects below it if it is a prefix of a bucket.
 
+    The address of an object names its version if its bucket keeps versions: it can be fetched although there
+    is a newer one. Lists of objects do not say which version each is.
+
     Raises:
         ValueError: contents with such an address cannot be read.
         OSError: it cannot be read, or there is nothing.
@@ -77,7 +86,8 @@ def found_at(address: str) -> Iterator[FoundReference]:
     missing: OSError = FileNotFoundError(f"{address} cannot be read: there is nothing below it")
     if not address.endswith("/") and parts.path:
         try:
-            yield FoundReference("", address, identity(address))
+            there = object_identity(address)
+            yield FoundReference("", _versioned(address, there), _object_identity(address, there))
             return
         except FileNotFoundError as error:
             missing = error
@@ -185,6 +195,13 @@ def _web(address: str, method: str) -> Iterator[Any]:
 def _web_identity(address: str, headers: Any) -> ContentIdentity:
     length = headers.get("Content-Length", "")
     return ContentIdentity(_tag(headers.get("ETag")) or address, int(length) if length.isdigit() else None)
+
+
+def _versioned(address: str, there: ObjectIdentity) -> str:
+    """Return the address of this version. Google Cloud numbers objects of buckets without versions, too."""
+    if there.version is None or VERSION in address or address.startswith("gs://"):
+        return address
+    return f"{address}{VERSION}{quote(there.version, safe='')}"
 
 
 def _object_identity(address: str, there: ObjectIdentity) -> ContentIdentity:

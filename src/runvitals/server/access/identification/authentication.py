@@ -48,6 +48,7 @@ SETUP_PATHS: Final = (
 """What a server that has printed a link for the first administrator answers to visitors: the page of
 that link, and the call that checks its token."""
 SIGN_IN_PATH: Final = "/-/login"
+_OTHER_NAMES: Final = ": create an administrator, or start it with `--require-token`"
 RIGHTS_RECHECK_S = 30.0
 """How often the rights to a request that lasts are checked though none were changed: its run may be moved."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -89,7 +90,7 @@ class RequesterMiddleware:
         self._authenticator = authenticator
         self._tokens = tokens
         self._browsers = browsers
-        self._open: ASGIApp = LoopbackNames(self._as_open)
+        self._open: ASGIApp = LoopbackNames(self._as_open, _OTHER_NAMES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Find out who makes a request, and pass it on with them."""

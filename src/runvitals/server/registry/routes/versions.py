@@ -12,6 +12,7 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifact_models import EntriesPage
+from runvitals.server.artifacts.routes.portfolios import source_of
 from runvitals.server.artifacts.routes.small_contents import SMALL_CONTENTS, Paths, small_contents_response
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
@@ -159,8 +160,8 @@ def link(
 ) -> dict[str, Any]:
     """Link a version of an artifact; the first one makes the collection."""
     access, artifacts = registry.access, registry.access.metadata_store.artifacts
-    source = _source_of(registry, body)
-    check_source(access, registry.requester, source.version.collection)
+    source = source_of(access, registry.requester, body, registry.row.entity_id)
+    check_source(access, registry.requester, source.version.collection, registry.row.id)
     try:
         with checking("collection"):
             member = artifacts.links.link(
@@ -180,27 +181,6 @@ def link(
         f"/api/v1/teams/{entity}/registries/{name}/collections/{collection}/versions/{member.number}"
     )
     return shown_versions(registry, [member])[0]
-
-
-def _source_of(registry: NamedRegistry, body: models.NewRegistryLink) -> CollectionVersion:
-    """Return the version of an artifact that a link names, or raise HTTPException 404."""
-    access = registry.access
-    parts = body.artifact.split("/")
-    entity = parts[0] if len(parts) > 2 else registry.row.entity
-    project_name, name = "/".join(parts[1 if len(parts) > 2 else 0 : -1]), parts[-1]
-    what = f"artifact {f'{body.artifact}:{body.version}'!r}"
-    owner = access.directory.entity_named(entity or "")
-    project = None if owner is None else access.directory.project_named(owner.id, project_name)
-    if len(parts) < 2:
-        raise HTTPException(404, f"there is no {what}; expected project/name or team/project/name")
-    if project is None or project.deleted:
-        access.hide(registry.requester, what)
-    item = ProjectItem("artifact", 0, project)
-    access.require(registry.requester, Action.ARTIFACT_READ, item, what, changes=False)
-    member = access.metadata_store.artifacts.collections.member(project.id, f"{name}:{body.version}")
-    if member is None:
-        raise HTTPException(404, f"there is no {what}")
-    return member
 
 
 @router.get(VERSION, *requires("registry:read"), response_model=models.LinkedVersionDetail)
