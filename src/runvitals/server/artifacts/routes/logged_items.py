@@ -14,7 +14,7 @@ from runvitals.server.artifacts.routes.lineage_models import DatasetNodeSchema, 
 from runvitals.server.artifacts.routes.lineage_response import Depth, lineage_response
 from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes
 from runvitals.server.artifacts.storage.logged_items import ItemKind, LoggedItem
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.listing import PageRequest, ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -37,12 +37,9 @@ class ListedDataset(DatasetNodeSchema):
     runs: int = Field(description="Runs of the project that used it.")
 
 
-class DatasetsPage(ResponseBody):
-    """A page of the datasets of a project, the newest first."""
-
-    datasets: list[ListedDataset]
-    total: int
-    next: str | None
+DatasetsPage = page_body(
+    "DatasetsPage", "A page of the datasets of a project, the newest first.", datasets=list[ListedDataset]
+)
 
 
 class ListedModel(ModelNodeSchema):
@@ -52,12 +49,11 @@ class ListedModel(ModelNodeSchema):
     runs: int = Field(description="Runs of the project that used it.")
 
 
-class LoggedModelsPage(ResponseBody):
-    """A page of the logged models of a project, the newest first."""
-
-    models: list[ListedModel]
-    total: int
-    next: str | None
+LoggedModelsPage = page_body(
+    "LoggedModelsPage",
+    "A page of the logged models of a project, the newest first.",
+    models=list[ListedModel],
+)
 
 
 class ModelMetricSchema(ResponseBody):

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import HTTPException, Path
 from pydantic import Field
 
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_of, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.registry.routes.parameters import REGISTRY, NamedRegistry, TheRegistryOfPath, requires
@@ -45,20 +45,16 @@ class RegistryMemberSchema(ResponseBody):
     created_ms: int = Field(description="Since when they have the role.")
 
 
-class RegistryMembersPage(ResponseBody):
-    """A page of the members of a registry, by name."""
-
-    members: list[RegistryMemberSchema]
-    total: int
-    next: str | None
+RegistryMembersPage = page_body(
+    "RegistryMembersPage", "A page of the members of a registry, by name.", members=list[RegistryMemberSchema]
+)
 
 
-class RegistryTeamsPage(ResponseBody):
-    """A page of the teams with a role in a registry, by name."""
-
-    teams: list[RegistryMemberSchema]
-    total: int
-    next: str | None
+RegistryTeamsPage = page_body(
+    "RegistryTeamsPage",
+    "A page of the teams with a role in a registry, by name.",
+    teams=list[RegistryMemberSchema],
+)
 
 
 @router.get(f"{REGISTRY}/members", *requires("registry:read"), response_model=RegistryMembersPage)

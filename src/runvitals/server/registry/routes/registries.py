@@ -15,7 +15,7 @@ from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Registry
 from runvitals.server.artifacts.storage.protection import Changer
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import PageRequest, ThePage, page_of, stored_page
 from runvitals.server.http.router import Router
@@ -106,12 +106,11 @@ class RegistryAdminSchema(ResponseBody):
     created_ms: int = Field(description="Since when.")
 
 
-class RegistryAdminsPage(ResponseBody):
-    """A page of the administrators of a registry, by name."""
-
-    admins: list[RegistryAdminSchema]
-    total: int
-    next: str | None
+RegistryAdminsPage = page_body(
+    "RegistryAdminsPage",
+    "A page of the administrators of a registry, by name.",
+    admins=list[RegistryAdminSchema],
+)
 
 
 def _page(

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.events.outbox import Notification
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
@@ -79,12 +79,9 @@ class AliasRequestSchema(ResponseBody):
     comments: int
 
 
-class AliasRequestsPage(ResponseBody):
-    """A page of requests, the newest first."""
-
-    requests: list[AliasRequestSchema]
-    total: int
-    next: str | None
+AliasRequestsPage = page_body(
+    "AliasRequestsPage", "A page of requests, the newest first.", requests=list[AliasRequestSchema]
+)
 
 
 class RequestCommentSchema(ResponseBody):
