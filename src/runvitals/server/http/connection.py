@@ -28,7 +28,7 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httptools
 import msgspec
@@ -59,6 +59,8 @@ _MAX_DISCARDED_BYTES = 64 * _KIB * _KIB
 """How much input is read and discarded after a rejection, so that a client that is still sending can read the
 error response.
 """
+
+Port = TypeVar("Port", int, int | None)
 
 
 class ConnectionConfig(uvicorn.Config):
@@ -465,6 +467,6 @@ def readable_cookies(header: bytes) -> bytes:
     return b";".join(cookie for cookie in cookies if b"\\" not in cookie or b'"' not in cookie)
 
 
-def _without_mapping(end: tuple[str, int | None] | None) -> tuple[str, int | None] | None:
+def _without_mapping(end: tuple[str, Port] | None) -> tuple[str, Port] | None:
     """Return an IPv4 address as such, also at a socket for IPv6: proxies are trusted by it."""
     return end if end is None else (end[0].removeprefix("::ffff:"), end[1])
