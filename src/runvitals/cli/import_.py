@@ -220,8 +220,9 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
         for file in to_import:
             try:
                 done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
-            except FileExistsError as error:
-                print(inert(f"{file}: {error}"), file=sys.stderr)
+            except (OSError, ValueError) as error:
+                place = "" if file in str(error) else f"{file}: "
+                print(inert(f"{place}{error}"), file=sys.stderr)
             else:
                 ids.append(done.run)
                 if progress is not None:
@@ -253,14 +254,18 @@ def files(path: str) -> Iterator[str]:
         FileNotFoundError: no such file.
         ValueError: a file of another kind.
     """
+    from runvitals.readers.importers.sources import REFUSED, checked_file, files_below
+
     if not os.path.isdir(path):
         if not path.endswith(".wandb") and (os.path.exists(path) or ":" in path):
             raise ValueError(f"{path}: {_other_kind(path)}")
-        yield path
+        yield checked_file(path)
         return
-    paths = []
-    for folder, _, names in os.walk(path):  # without following `latest-run`
-        paths += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
+    refused: list[str] = []
+    found = files_below(path, lambda name: name.endswith(".wandb"), refused)  # not those of `latest-run`
+    paths = [os.path.join(folder, name) for folder, names in found for name in names]
+    if refused:
+        print(f"not imported: {len(refused)} × {REFUSED}")
     if not paths:
         raise FileNotFoundError(f"{path}: no .wandb file found; {_other_kind(path)}")
     yield from sorted(paths)

@@ -275,8 +275,7 @@ def _serve(
                 token_required=token_required,
                 clock=clock,
                 first_team=arguments.team,
-                offers_setup=any(path.startswith(_SETUP) for _, path in welcome)
-                or (worker > 0 and not metadata_store.accounts.users.any_administrator()),
+                offers_setup=_offers_setup(metadata_store, welcome, worker),
                 trusted_proxies=arguments.trusted_proxies,
                 secret_box=box,
                 is_breached=_breached_passwords(arguments.stolen_passwords),
@@ -295,6 +294,13 @@ def _serve(
             _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format, signals, arguments.path)
     return 0
+
+
+def _offers_setup(metadata_store: MetadataStore, welcome: list[tuple[str, str]], worker: int) -> bool:
+    """Return whether the page for the first administrator can be opened. One worker prints its address."""
+    if worker > 0:
+        return not metadata_store.accounts.users.any_administrator()
+    return any(path.startswith(_SETUP) for _, path in welcome)
 
 
 def _start_listening(listener: socket.socket) -> None:

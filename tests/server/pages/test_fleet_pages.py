@@ -94,8 +94,7 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
     browser.complaints.clear()
     browser.resize(1280, 900)
     yield browser
-    browser.base = "about:"
-    browser.open("blank")
+    browser.leave()
     assert browser.complaints == []
 
 
@@ -123,8 +122,7 @@ def test_the_first_run_guide(browser: Browser, static: str, tmp_path: Path) -> N
         looked_at(browser, "first-run")
         send(empty, "first", "node1", "the first one", lr=0.1, loss=1.0)
         shown(browser, "the first one", "[aria-label='Running now']")  # by itself
-        browser.base = "about:"
-        browser.open("blank")
+        browser.leave()
     assert browser.complaints == []
 
 

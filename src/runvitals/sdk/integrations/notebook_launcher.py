@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import secrets
 import sys
+from pathlib import Path
 from typing import Any
 
 SECRET = "RUNVITALS_UI_SECRET"
 """What a program that starts the page sends as its key, so that no link is needed."""
+
+_ICON = Path(__file__).parents[2] / "server" / "static" / "favicon.svg"
 
 
 def page_server() -> dict[str, Any]:
@@ -21,5 +24,5 @@ def page_server() -> dict[str, Any]:
         "environment": {SECRET: secret},
         "request_headers_override": {"Authorization": f"Bearer {secret}"},
         "timeout": 60,
-        "launcher_entry": {"title": "runvitals"},
+        "launcher_entry": {"title": "runvitals", "icon_path": str(_ICON)},
     }

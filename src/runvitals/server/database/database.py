@@ -84,9 +84,8 @@ _STEPS_PER_CHECK = 50_000
 _MAX_ATTEMPTS = 5
 _FAILURE_REPORTED_S = 60.0
 _BEGIN = "runvitals_begin"
-# The transaction was rolled back and can be retried: deadlock, serialization failure; and unique and foreign
-# keys, if another transaction wrote or deleted the row after this one had looked for it. Then the next
-# attempt sees that, and raises the error that says so.
+# The transaction was rolled back and can be retried: deadlock, serialization failure; a unique or foreign key
+# that another transaction wrote or deleted after this one had looked: the next attempt sees that and says so.
 _RETRYABLE = ("40P01", "40001", "23505", "23503")
 
 
@@ -288,11 +287,10 @@ def _own_errors() -> Iterator[None]:
     except (OperationalError, PoolTimeout) as error:
         raise MetadataStoreUnavailable(_text_of(error)) from error
     except SQLAlchemyError as error:
-        kind = DeletedMeanwhile if _is_about_a_deleted_row(error) else QueryFailed
-        raise kind(_text_of(error)) from error
+        raise (DeletedMeanwhile if _misses_a_row(error) else QueryFailed)(_text_of(error)) from error
 
 
-def _is_about_a_deleted_row(error: SQLAlchemyError) -> bool:
+def _misses_a_row(error: SQLAlchemyError) -> bool:
     """Return whether a row is missing whose id another transaction had found a moment ago."""
     if isinstance(error, IntegrityError) and (error.statement or "").startswith("INSERT"):
         return "foreign key" in str(error.orig).lower()

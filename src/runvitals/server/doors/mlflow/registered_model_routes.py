@@ -8,10 +8,11 @@ from starlette.responses import Response
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.pages import max_results, page_of
 from runvitals.server.doors.mlflow.registry import (
+    LATEST,
     PROMPT_TAG,
     TheRegistry,
     checked_alias,
@@ -36,7 +37,7 @@ MAX_PAGE: Final = 1000
 STAGES: Final = ("None", "Staging", "Production", "Archived")
 ATTRIBUTES: Final = Attributes(
     texts={"name": ()},
-    numbers={"creation_timestamp": (), "last_updated_timestamp": ()},
+    numbers={"creation_timestamp": (), "last_updated_timestamp": ("timestamp",)},
     kinds=("attribute", "tag"),
 )
 # The body names the model; `ModelRegistry.require` decides.
@@ -139,11 +140,11 @@ def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison],
 @router.post("/registered-models/get-latest-versions", *READS)
 @router.get("/registered-models/get-latest-versions", *READS)
 def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
-    """Return the newest version in each stage."""
+    """Return the newest version in each stage, by version."""
     model = registry.find(sent.required("name"))
-    stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
+    stages = [checked_stage(stage) for stage in sent.texts("stages")] or STAGES
     newest = {version.stage: version for version in registry.versions_table.of_collection(model.id)}
-    versions = [version_json(model, newest[stage]) for stage in stages if stage in newest]
+    versions = [version_json(model, version) for stage, version in newest.items() if stage in stages]
     return to_response({"model_versions": versions})
 
 
@@ -197,16 +198,15 @@ def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.get("/registered-models/alias", *READS)
 def get_alias(sent: TheMessage, registry: TheRegistry) -> Response:
-    """Return the version that an alias means."""
+    """Return the version that an alias means. `latest`, which nobody can set, is the newest one."""
     model = registry.find(sent.required("name"))
-    return to_response(
-        {"model_version": version_json(model, registry.version(model, _version_of_alias(model, sent)))}
-    )
-
-
-def _version_of_alias(model: RegisteredModel, sent: SentMessage) -> int:
     alias = sent.required("alias")
     number = model.aliases.get(alias)
+    if number is None and alias.lower() == LATEST:
+        newest = registry.versions_table.of_collection(model.id)[-1:]
+        if not newest:
+            raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Latest version not found for model {model.name}.")
+        number = newest[0].version
     if number is None:
         raise invalid(f"Registered model alias {alias[:100]} not found.")
-    return number
+    return to_response({"model_version": version_json(model, registry.version(model, number))})

@@ -138,10 +138,10 @@ class InvitationTable(StoredTable):
         secret, digest = new_secret()
 
         def work(connection: Connection) -> InvitationRow:
-            team = None if team_name is None else living_team(connection, team_name)
+            team_id = None if team_name is None else living_team(connection, team_name).id
             base, role_id = resolve_role(connection, role)
             values: dict[str, object] = {
-                "team_id": None if team is None else team.id,
+                "team_id": team_id,
                 "address": address,
                 "address_key": key,
                 "user_id": user_id,
@@ -154,18 +154,11 @@ class InvitationTable(StoredTable):
                 "expires_ms": now_ms + days * DAY_MS,
                 "state": "pending",
             }
-            pending = _pending(connection, None if team is None else team.id, key, user_id)
-            if pending is not None and now_ms < pending.expires_ms:
-                before = (pending.role, pending.custom_role_id, pending.org_role)
-                if before == (base, role_id, org_role):
-                    raise AlreadyInvited(f"{address or 'this user'} is already invited")
-            if by.user_id is not None:
-                lock_user(connection, by.user_id)
-            _check_day(connection, by.user_id, None if team is None else team.id, now_ms)
-            if pending is None:
-                connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
-            else:
-                _resend(connection, pending, now_ms, values)
+            pending = _pending(connection, team_id, key, user_id)
+            if pending is not None and _offers(pending, base, role_id, org_role, now_ms):
+                raise AlreadyInvited(f"{address or 'this user'} is already invited")
+            _check_day(connection, by.user_id, team_id, now_ms)
+            _send(connection, pending, now_ms, values)
             row = _by_digest(connection, digest)
             _record_creation(connection, row, role, by, now_ms)
             return row
@@ -349,6 +342,8 @@ def _record_creation(connection: Connection, row: InvitationRow, role: str, by: 
 def _check_day(
     connection: Connection, user_id: int | None, team_id: int | None, now_ms: int, count: int = 1
 ) -> None:
+    if user_id is not None:
+        lock_user(connection, user_id)
     for column, number, most, text in (
         (
             invitation.c.invited_by,
@@ -379,6 +374,11 @@ def _pending(
     return None if row is None else InvitationRow(**row._asdict())
 
 
+def _offers(row: InvitationRow, base: str, role_id: int | None, org_role: str, now_ms: int) -> bool:
+    offered = (row.role, row.custom_role_id, row.org_role)
+    return offered == (base, role_id, org_role) and now_ms < row.expires_ms
+
+
 def _by_digest(connection: Connection, digest: bytes) -> InvitationRow:
     row = connection.execute(_INVITATIONS.where(invitation.c.digest == digest)).one()
     return InvitationRow(**row._asdict())
@@ -392,6 +392,15 @@ def _lock(connection: Connection, invitation_id: int) -> InvitationRow:
     if row is None or row.state != "pending":
         raise NoLongerValid(_ENDED)
     return InvitationRow(**row._asdict())
+
+
+def _send(
+    connection: Connection, pending: InvitationRow | None, now_ms: int, values: dict[str, object]
+) -> None:
+    if pending is None:
+        connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
+    else:
+        _resend(connection, pending, now_ms, values)
 
 
 def _resend(connection: Connection, row: InvitationRow, now_ms: int, values: dict[str, object]) -> None:
