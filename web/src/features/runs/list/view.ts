@@ -1,6 +1,5 @@
 // The view of the runs table in the address: filter, columns, sort order, groups. A saved view keeps the same.
 
-import { own } from '../../../base/own';
 import type { Params } from '../../../base/api';
 import { own } from '../../../base/own';
 import { STATES, valuesOf, withValues } from './filterText';
