@@ -21,7 +21,6 @@ from tests.server.test_build import hook  # noqa: F401
 
 GPUS = 8
 MINUTES = 30
-EVIL_HOST = "node<b>4"
 
 
 @pytest.fixture(scope="module")

@@ -3,17 +3,12 @@
  * Do not make direct changes to the file.
  */
 
-/** The server's version, kind and capabilities. */
 export type About = {
     version: string;
-    /** `local`: the journals of this machine, read-only; `server`: a shared server. */
     kind: "local" | "server";
-    /** What requests need: nothing, a token, or an account or key. */
     auth: "open" | "tokens" | "accounts";
-    /** Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
     capabilities: string[];
 };
-/** Whether there are mails, by category. */
 export type AlertCategories = {
     tracked_hours: boolean;
     device_hours: boolean;
@@ -22,33 +17,26 @@ export type AlertCategories = {
     ingest: boolean;
     charges: boolean;
 };
-/** A Slack destination of the team, as it is called. */
 export type AlertDestination = {
     id: number;
     channel: string;
 };
-/** A change of an alias, or of the versions of a collection. */
 export type AliasChange = {
     time_ms: number;
-    /** `registry.alias`, `registry.link` or `registry.unlink`. */
     action: string;
     actor: string;
     alias: string | null;
-    /** That has the alias since then; null: it was removed. */
     version: number | null;
     version_before: number | null;
 };
-/** A page of the changes of a collection, the newest first. */
 export type AliasHistory = {
     changes: AliasChange[];
     total: number;
     next: string | null;
 };
-/** A request with its thread. */
 export type AliasRequestDetail = {
     id: number;
     collection: string;
-    /** Of the version. */
     number: number;
     alias: string;
     state: "open" | "approved" | "declined" | "withdrawn";
@@ -58,57 +46,40 @@ export type AliasRequestDetail = {
     closed_ms: number | null;
     comments: number;
     thread: RequestComment[];
-    /** `approve`, `decline`, `withdraw`, `comment`. */
     may: string[];
 };
-/** The versions of an artifact. Content that several of them have counts in each. */
 export type ArtifactBytes = {
     name: string;
     type: string;
     versions: number;
     bytes: number;
-    /** Of versions with a time to live. */
     expiring_bytes: number;
-    /** When the first of them is deleted. */
     expires_ms: number | null;
     newest_ms: number;
-    /** The last day (UTC) on which a file of it was read. */
     last_read: string | null;
-    /** `artifact:delete` if the requester may delete it. */
     may: string[];
 };
-/** A page of versions, the newest first. */
 export type ArtifactsPage = {
     artifacts: Artifact[];
     total: number;
     next: string | null;
-    /** Of one artifact: after how long its versions are deleted; null: they are kept. */
     ttl_s: number | null;
 };
-/** How often an automation would have acted. */
 export type AutomationPreview = {
     days: number;
-    /** None: it is not known. */
     times: number | null;
-    /** The newest 100 times. */
     times_ms: number[];
 };
-/** The result of a test of an automation. */
 export type AutomationTest = {
-    /** How many receivers get a message. */
     sent: number;
 };
-/** This month's use and limits of everyone. */
 export type Billing = {
     month: string;
     currency: string;
-    /** Where users get help; "": nowhere. */
     support_contact: string;
-    /** Something is charged, and nobody has said yet who pays. */
     asks_for_payment_data: boolean;
     uses: Use[];
 };
-/** A user with a role in billing. */
 export type BillingAdministrator = {
     name: string;
     display_name: string;
@@ -116,7 +87,6 @@ export type BillingAdministrator = {
     billing_role: "viewer" | "admin";
     state: string;
 };
-/** Where a bucket is, and whether it works. */
 export type BucketPlace = {
     provider: "s3" | "gcs" | "azure" | "folder";
     bucket: string;
@@ -124,42 +94,31 @@ export type BucketPlace = {
     endpoint: string;
     region: string;
     kms_key: string;
-    /** Whether clients read it at signed addresses, if it has such. */
     direct: boolean;
-    /** Of the last check. */
     steps: BucketStep[];
     checked_ms: number | null;
-    /** Since when it cannot be used; null: it can. */
     away_ms: number | null;
     away_reason: string | null;
 };
-/** Credentials; each provider has its own. They are encrypted, and never shown again. */
 export type BucketSecret = {
-    /** Of S3, with `secret_access_key`. */
     access_key_id: string;
     secret_access_key: string;
-    /** Of Google Cloud: the key file of a service account. */
     service_account: string;
-    /** Of Azure: this, `client_secret` or `sas_token`. */
     account_key: string;
     client_secret: string;
     sas_token: string;
 };
-/** A step of a check of a bucket. */
 export type BucketStep = {
     step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
-    /** `missing`: files go through the server, because signed addresses cannot be used. */
     state: "ok" | "failed" | "missing";
     error: string | null;
     milliseconds: number;
 };
-/** A page of buckets. */
 export type BucketsPage = {
     buckets: Bucket[];
     total: number;
     next: string | null;
 };
-/** Bytes of what is stored, by kind. */
 export type BytesByKind = {
     samples: number;
     console: number;
@@ -168,110 +127,74 @@ export type BytesByKind = {
     artifacts: number;
     reports: number;
 };
-/** Runs with the same values. */
 export type ChartGroup = {
-    /** By the names in `by`; None where the runs have no value. */
     values: {
         [key: string]: string | number | null;
     };
-    /** How many runs are in it. */
     runs: number;
 };
-/** The switches by event. */
 export type ChosenEvents = {
     finished: EventChoice;
     crashed: EventChoice;
     custom: EventChoice;
     findings: EventChoice;
 };
-/** What the requester may do with a comment. */
 export type CommentRights = {
     update: boolean;
     delete: boolean;
     resolve: boolean;
 };
-/** Fields of runs. */
 export type ComparedFields = {
-    /** The newest 1,000 that match, the newest first. */
     runs: RunWithFields[];
-    /** Whether there may be older ones, which are left out. */
     more: boolean;
-    /** The metric by which the runs are judged. */
     goal: GoalMetric | null;
     fields: FieldColumn[];
 };
-/** Some runs side by side. */
 export type ComparedRuns = {
-    /** In the requested order. */
     runs: RunRow[];
-    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
     facts: FactRow[];
-    /** Facts that are not listed, because there are too many. */
     left_out: number;
     statistics: StatisticRow[];
-    /** The metric by which the runs are judged. */
     goal: GoalMetric | null;
 };
-/** The newest output of a run. */
 export type ConsoleAnswer = {
-    /** Older output is only in the journal. */
     cut: boolean;
-    /** There is newer output, where that around a time was requested. */
     more: boolean;
     pieces: PrintedPiece[];
 };
-/** Lines that match, the newest first. */
 export type ConsoleMatchesAnswer = {
     matches: ConsoleMatch[];
     total: number;
-    /** The `after` of the next page; None on the last. */
     next: string | null;
-    /** Characters. */
     searched: number;
-    /** False if a search takes too long, or has too much to read. */
     complete: boolean;
 };
-/** How a metric is shown, as `define_metric` chose it. None: not chosen. */
 export type DefinedMetric = {
     summary?: ("last" | "min" | "max" | "mean" | "none") | null;
-    /** The logged metric that is the x-axis of its charts. */
     x?: string | null;
-    /** Whether it has no chart unless somebody asks for it. */
     hidden?: boolean | null;
-    /** Which values are better. */
     goal?: ("minimize" | "maximize") | null;
 };
-/** The values of a series inside or outside a time range. */
 export type DifferencePart = {
-    /** Number of compared values: samples, or means of buckets. */
     n: number;
     median: number;
-    /** Median absolute deviation. */
     mad: number;
-    /** The value that is farthest from the median outside. */
     farthest: number;
 };
-/** How much metrics differ between a time range and the time around it: probable causes first. */
 export type Differences = {
     run: string;
     t0: number;
     t1: number;
     around_t0: number;
     around_t1: number;
-    /** How `score` is computed. */
     statistic: string;
-    /** Series with enough values inside and outside. */
     compared: number;
-    /** Series with too few values. */
     left_out: number;
     differences: Difference[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** The bytes that a team or user stores, by kind and together. */
 export type EntityBytes = {
-    /** None: runs of nobody. */
     entity: string | null;
     projects: number;
     samples: number;
@@ -281,132 +204,87 @@ export type EntityBytes = {
     artifacts: number;
     reports: number;
     bytes: number;
-    /** When its first run or artifact was made. */
     started_ms: number | null;
-    /** The newest sample or artifact. */
     last_ms: number | null;
-    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
 };
-/** A page of the files of a version, by path. */
 export type EntriesPage = {
     files: Entry[];
     total: number;
     next: string | null;
 };
-/** What the time to live of artifacts will take. */
 export type ExpirySummary = {
     versions: number;
-    /** Content that several versions have counts in each. */
     bytes: number;
-    /** When the first of them is deleted. */
     first_ms: number | null;
 };
-/** A field of each run. */
 export type FieldColumn = {
     name: string;
-    /** In the order of `runs`; None: a run has none. */
     values: (number | string | null)[];
-    /** In how many runs it is NaN or infinite, which is None here. */
     not_finite: number;
 };
-/** Whether a filter can be read. */
 export type FilterCheck = {
-    /** What is wrong with it; None if it is valid. */
     error: string | null;
 };
-/** A message about a firing to one receiver. */
 export type FiringNotification = {
     id: number;
-    /** By what it is sent. */
     channel: string;
-    /** Its name; empty if it was deleted. */
     receiver: string;
     state: "pending" | "finished" | "failed" | "dropped";
     tries: number;
     status: number | null;
-    /** What the receiver answered, for those who may change rules. */
     answer: string | null;
     error: string | null;
     ended_ms: number | null;
 };
-/** A page of the hosts. */
 export type FleetPage = {
     hosts: FleetHost[];
-    /** Hosts that match, on all pages. */
     total: number;
     next: string | null;
     totals: FleetTotals;
 };
-/** Of all hosts that match, on all pages. */
 export type FleetTotals = {
     running: number;
     lost: number;
     ended: number;
-    /** Of hosts on which a run is running. */
     devices: number;
-    /** Mean of these devices, %. */
     use: number | null;
-    /** Sum of these devices, W; None: none reports it. */
     power: number | null;
-    /** Devices. */
     idle: number;
     throttled: number;
     hot: number;
 };
-/** The metric by which runs are judged. */
 export type GoalMetric = {
-    /** Its column is `summary.<name>`. */
     name: string;
-    /** None: not known. */
     goal: ("minimize" | "maximize") | null;
 };
-/** One metric of a group. A run counts in every bucket from its first to its last value. */
 export type GroupMeans = {
-    /** Its place in `groups`. */
     group: number;
-    /** How many runs of the group have the metric. */
     runs: number;
-    /** Where the buckets begin. */
     x: number[];
-    /** The mean of the runs, whose values are means of a bucket. */
     y: number[];
-    /** The lowest of the runs. */
     min: number[];
-    /** The highest of the runs. */
     max: number[];
-    /** How many runs there are at this place. */
     n: number[];
 };
-/** The lines of one key. */
 export type GroupedKey = {
     key: string;
-    /** Width of the buckets, which begin at multiples of it. */
     width: number;
     lines: GroupMeans[];
 };
-/** Means of groups of runs on one axis. */
 export type GroupedOverlay = {
     x: string;
-    /** The largest first, at most 50. */
     groups: ChartGroup[];
     left_out_groups: number;
-    /** How many runs the lines are of. */
     runs: number;
-    /** How many of them are running. */
     running: number;
-    /** Runs that match too but are older than the newest 2,000. */
     older_runs: number;
-    /** Runs that were not read for lack of time: the same request again reads on. */
     unread_runs: number;
     keys: GroupedKey[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** How a run is going, in a few numbers. */
 export type Headline = {
     run: string;
-    /** Whether the program logged any numbers. */
     logged: boolean;
     goal: HeadlineGoal | null;
     progress: HeadlineProgress | null;
@@ -414,75 +292,55 @@ export type Headline = {
     devices: HeadlineDevices | null;
     problems: string[];
 };
-/** The use of the accelerators, over the whole run. */
 export type HeadlineDevices = {
     kind: string;
     count: number;
-    /** Percent. */
     mean: number;
-    /** Percent of the time of all devices with less than 5% use. */
     idle: number;
 };
-/** The metric by which the run is judged. */
 export type HeadlineGoal = {
     name: string;
-    /** As `define_metric` says, else as its name suggests; None if that is not known. */
     goal: ("minimize" | "maximize") | null;
     last: number;
     best: number | null;
     best_step: number | null;
-    /** Some of its values, in the order of time. */
     line: number[];
 };
-/** How far the run is. */
 export type HeadlineProgress = {
     unit: "step" | "epoch";
     value: number;
-    /** As the configuration says, such as `max_steps` or `epochs`. */
     total: number | null;
     step: number;
-    /** Lately, if the run is running; else in all. */
     steps_per_second: number | null;
-    /** Milliseconds that are left, while it is running. */
     eta_ms: number | null;
 };
-/** A logged metric of what is processed in a second. */
 export type HeadlineThroughput = {
     name: string;
     last: number;
     median: number;
 };
-/** A host and the runs that were on it. */
 export type HostDetail = {
-    /** As it is now; None without a record for 7 days. */
     host: FleetHost | null;
     name: string;
     t0: number;
     t1: number;
-    /** The newest first. */
     runs: HostRun[];
     next: string | null;
 };
-/** A series of a host in buckets. */
 export type HostLine = {
     key: string;
-    /** Starts of the buckets that have values, ms UTC. */
     t: number[];
-    /** The statistic that the metric defines (`merge`). */
     value: (number | null)[];
     min: (number | null)[];
     max: (number | null)[];
 };
-/** Series of a host, over all runs that recorded them. */
 export type HostSeries = {
     t0: number;
     t1: number;
     bucket_ms: number;
-    /** Runs that were not read: only the newest are. */
     left_out: number;
     series: HostLine[];
 };
-/** The state of a run on one host. */
 export type HostState = {
     name: string;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
@@ -492,68 +350,47 @@ export type HostState = {
     started_ms: number;
     last_ms: number;
     interval_s: number | null;
-    /** How often a monitor was started; more than 1 means that it was restarted. */
     monitors: number;
 };
-/** An account, with what is known of the session or of the key that the request came with. */
 export type IdentifiedUser = {
     kind: "user";
     name: string;
     display_name: string;
-    /** The digest of the picture. */
     picture: string | null;
     state: "active" | "unverified" | "suspended" | "deleted";
-    /** The primary address. */
     email: string | null;
     org_role: "member" | "admin";
     access: "full" | "viewer" | "none";
     billing_role: "none" | "viewer" | "admin";
     teams: OwnTeam[];
-    /** Where runs go that name no entity; empty: nowhere. */
     default_entity: string;
     time_zone: string;
     locale: string;
     theme: "" | "system" | "light" | "dark";
-    /** The path that the user sees first. */
     landing_page: string;
     second_factor: boolean;
-    /** Whether there is one. */
     password: boolean;
-    /** An administrator has set the password: nothing else may be done before it is changed. */
     must_change_password: boolean;
-    /** When it will be deleted, if that was requested. */
     delete_after_ms: number | null;
-    /** Actions in the organisation, such as `team:create`. */
     may: string[];
     api_key_creation: "members" | "admins";
-    /** Whether users have projects in a space of their own. */
     personal_entities: boolean;
-    /** Until when the password counts as confirmed. */
     sudo_until_ms?: number | null;
-    /** The shown part of the key. */
     key?: string | null;
 };
-/** What is new for a user, the newest first: at most 50 of the last 30 days. */
 export type InboxPage = {
     notifications: InboxItem[];
     total: number;
     next: string | null;
-    /** On all pages. */
     unread: number;
-    /** Up to when the user has seen them. */
     seen_ms: number;
 };
-/** An invitation to a team or to the organisation. */
 export type Invitation = {
     id: number;
-    /** None: to the organisation only. */
     team: string | null;
     team_display_name: string | null;
-    /** Where it was sent. None also if the requester may not see it. */
     address: string | null;
-    /** Who was invited by name. */
     user: string | null;
-    /** The built-in role, or the base of the custom one. */
     role: string;
     custom_role: string | null;
     org_role: string;
@@ -564,17 +401,14 @@ export type Invitation = {
     expires_ms: number;
     ended_ms: number | null;
 };
-/** The result of an invitation. */
 export type InvitationResult = {
     who: string;
     state: "invited" | "already_member" | "already_invited" | "refused";
     id?: number | null;
     expires_ms?: number | null;
     reason?: string | null;
-    /** Where the server sends no mail: the link to pass on. */
     url?: string | null;
 };
-/** A request to join a team. */
 export type JoinRequest = {
     id: number;
     team: string;
@@ -586,23 +420,19 @@ export type JoinRequest = {
     created_ms: number;
     ended_ms: number | null;
 };
-/** A team that is recommended to people with the requester's mail domain. */
 export type JoinableTeam = {
     name: string;
     display_name: string;
     description: string;
     members: number;
-    /** `auto`: at once, without asking its administrators. */
     join: "ask" | "auto";
 };
-/** The artifact that was linked. */
 export type LinkSource = {
     entity: string | null;
     project: string;
     name: string;
     version: number;
 };
-/** A login at a provider that is linked to the account. */
 export type LinkedLogin = {
     id: number;
     provider: string;
@@ -611,25 +441,17 @@ export type LinkedLogin = {
     created_ms: number;
     last_used_ms: number | null;
 };
-/** A version with what its page shows. */
 export type LinkedVersionDetail = {
     collection: string;
     version: number;
     aliases: string[];
     tags: string[];
-    /**
-     * Properties
-     * The tags of MLflow's clients that have a value.
-     */
     properties: {
         [key: string]: string;
     };
-    /** As MLflow's clients set it. */
     stage: string;
     description: string;
-    /** Who linked it; empty if that is not known. */
     author: string;
-    /** When it was linked. */
     created_ms: number;
     downloads: number;
     digest: string;
@@ -638,41 +460,29 @@ export type LinkedVersionDetail = {
     metadata: {
         [key: string]: Json;
     };
-    /** The run that logged it, if the requester may read it. */
     run: string | null;
     run_entity: string | null;
     run_project: string | null;
-    /** Null: it is in this registry only, or the requester may not read the project. */
     source: LinkSource | null;
-    /** Those of the run that were asked for. */
     fields: {
         [key: string]: string | number;
     };
     description_html: string;
-    /** Its model card, from README.md among its files; empty: it has none. */
     card_html: string;
-    /** The runs that used it, as far as the requester may read them. */
     used_by: VersionUser[];
-    /** As MLflow's clients name the collection. */
     mlflow_name: string;
 };
-/** A dataset with how much it is used. */
 export type ListedDataset = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     id: number;
     digest: string;
     source_type: string;
-    /** The first 500 characters of where it is from. */
     source: string;
-    /** Runs of the project that used it. */
     runs: number;
 };
-/** A logged model with how much it is used. */
 export type ListedModel = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -680,29 +490,23 @@ export type ListedModel = {
     type: string | null;
     created_ms: number;
     status: string;
-    /** Runs of the project that used it. */
     runs: number;
 };
-/** A page of projects, by name. */
 export type ListedProjectsPage = {
     projects: ListedProject[];
     total: number;
     next: string | null;
 };
-/** A report in a list. */
 export type ListedReport = {
     id: number;
-    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
     state: "draft" | "published";
-    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -713,48 +517,34 @@ export type ListedReport = {
     starred: boolean;
     followed: boolean;
 };
-/** A rule and its state, over the series that the requester may read. */
 export type ListedRule = {
     id: number;
     name: string;
-    /** As in a file of rules. */
     rule: {
         [key: string]: Json;
     };
     enabled: boolean;
-    /** None: not muted. */
     muted_until_ms: number | null;
     created_ms: number;
     changed_ms: number;
-    /** `pending`: its condition holds for a series, but not for long enough yet. */
     state: "off" | "ok" | "pending" | "firing";
-    /** For how many series it fires. */
     firing: number;
-    /** For how many its condition holds, but not for long enough yet. */
     pending: number;
 };
-/** Logged values of a run, in groups of the same steps. */
 export type Logged = {
     run: string;
     cursor: string;
     groups: LoggedGroup[];
-    /** What is not a number, by step; the newest if there are more than `max_points`. */
     others: LoggedOther[];
-    /** Empty if `resolution` is `raw`. */
     resumes: Resume[];
-    /** Those of `keys` under which nothing was logged. */
     unmatched: string[];
-    /** Parts that could not be read. */
     problems: string[];
 };
-/** Values that one process logged under several names at the same steps. */
 export type LoggedGroup = {
     host: string;
     rank: number | null;
-    /** The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
     replaced: boolean;
     step: number[];
-    /** ms UTC; of a bucket of steps, the time of its newest call. */
     t: (number | null)[];
     n: number[] | null;
     series: {
@@ -767,9 +557,7 @@ export type LoggedGroup = {
         [key: string]: (number | null)[];
     } | null;
 };
-/** A logged model. */
 export type LoggedModelDetail = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -783,10 +571,8 @@ export type LoggedModelDetail = {
     tags: {
         [key: string]: string;
     };
-    /** The first 1000, by key. */
     metrics: ModelMetric[];
 };
-/** A text, a list, an object, null or a boolean that a process logged under a name at a step. */
 export type LoggedOther = {
     host: string;
     rank: number | null;
@@ -795,7 +581,6 @@ export type LoggedOther = {
     time_ms: number;
     value: Json;
 };
-/** How mail is sent, without the password. */
 export type MailServerState = {
     configured: boolean;
     host: string;
@@ -808,16 +593,13 @@ export type MailServerState = {
     editable: boolean;
     enforced_by: string | null;
     mail_from_enforced_by: string | null;
-    /** Why mail cannot be sent at the moment. */
     problem: string | null;
 };
-/** Artifacts, datasets and logged models with some words, each the newest first. */
 export type MatchingCollections = {
     collections: MatchingCollection[];
     datasets: DatasetNode[];
     models: ModelNode[];
 };
-/** The bytes that a project stores, and how old and how used it is. */
 export type MeasuredProject = {
     project: string;
     runs: number;
@@ -827,34 +609,24 @@ export type MeasuredProject = {
     files: number;
     artifacts: number;
     reports: number;
-    /** Of runs and reports in the trash, which the others include. */
     trash: number;
     bytes: number;
-    /** When its first run or artifact was made. */
     started_ms: number | null;
-    /** The newest sample or artifact. */
     last_ms: number | null;
-    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
-    /** When it leaves the trash for good; None: it is not there. */
     purged_ms: number | null;
-    /** `project:delete` if the requester may delete it. */
     may: string[];
 };
-/** A report after a change. */
 export type MergedReport = {
     id: number;
-    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
     state: "draft" | "published";
-    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -864,30 +636,22 @@ export type MergedReport = {
     unpublished_changes: boolean;
     starred: boolean;
     followed: boolean;
-    /** That the blocks are of. */
     shown_revision: number;
     blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** The blocks of text as HTML, by their ids. */
     html: {
         [key: string]: string;
     };
     may: ReportRights;
-    /** Blocks that others changed since the revision of the request. */
     others: string[];
 };
-/** Series of one host that have points at the same times. A null is a gap. */
 export type MetricGroup = {
     host: string;
     role: string;
-    /** ms UTC: times of the samples, or starts of the buckets. */
     t: number[];
-    /** Samples in each bucket; None if these are samples. */
     n: number[] | null;
-    /** By key. The value of a bucket is the statistic that the metric defines (`merge`). */
     series: {
         [key: string]: (number | null)[];
     };
-    /** By key: the lowest value in each bucket; None if these are samples. */
     min: {
         [key: string]: (number | null)[];
     } | null;
@@ -895,103 +659,74 @@ export type MetricGroup = {
         [key: string]: (number | null)[];
     } | null;
 };
-/** Series of a run, in groups of the same times. */
 export type Metrics = {
     run: string;
     t0: number;
     t1: number;
     resolution: "raw" | "buckets";
-    /** Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
     bucket_ms: number | null;
-    /** Pass it as `after` to `/live` to miss nothing. */
     cursor: string;
     groups: MetricGroup[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** MLflow's unit of a metric. */
 export type MlflowUnit = {
     unit: string;
-    /** Converts a value to MLflow's unit. */
     factor: number;
 };
-/** A provider at which users sign in. */
 export type NamedProvider = {
     id: string;
     label: string;
 };
-/** A channel or webhook. */
 export type NamedReceiver = {
     id: number;
     name: string;
 };
-/** A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
 export type NewReportComment = {
-    /** Markdown. */
     text: string;
     block?: string | null;
     panel?: string | null;
     x?: number | null;
-    /** A comment of the thread; the reply is about the same. */
     reply_to?: number | null;
 };
-/** Samples, rows and facts that are newer than a cursor. */
 export type News = {
     cursor: string;
-    /** Rates included. */
     samples: NewSample[];
-    /** Calls of `log()`. */
     calls: NewRow[];
     run: RunDetail | null;
-    /** Too much is new: request the series again. */
     reload: boolean;
 };
-/** A setting with what is allowed, and whether and why it cannot be changed. */
 export type OrganisationSetting = {
     value: Json;
     editable: boolean;
     enforced_by: string | null;
-    /** Default */
     default: unknown;
     choices?: Json[] | null;
-    /** The lowest and the highest value. */
     limits?: Json[] | null;
 };
-/** Values of several runs on one axis. */
 export type Overlay = {
     x: string;
     runs: OverlayRun[];
-    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
     keys: OverlayKey[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** The lines that have points at the same x. */
 export type OverlayGroup = {
     x: number[];
     lines: OverlayLine[];
 };
-/** The lines of one key. */
 export type OverlayKey = {
     key: string;
-    /** Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
     width: number | null;
     groups: OverlayGroup[];
 };
-/** One metric of one run. */
 export type OverlayLine = {
     run: string;
     y: (number | null)[];
-    /** None if each point is one value, or they were not requested. */
     min: (number | null)[] | null;
     max: (number | null)[] | null;
-    /** Values of each point; 0 in a gap. */
     n: number[] | null;
 };
-/** A sampled metric that at least one of the runs has. */
 export type OverlayMetric = {
-    /** The template of the metric, as `keys` takes it; the key if it has no definition. */
     key: string;
     unit: string;
     kind: ("gauge" | "counter" | "rate") | null;
@@ -1000,47 +735,34 @@ export type OverlayMetric = {
     text: string;
     source: string;
 };
-/** Some runs, and which metrics they have. */
 export type OverlayPlan = {
     runs: OverlayRun[];
-    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
-    /** The names under which numbers were logged, at most 10,000. */
     logged: string[];
-    /** Totals of which there are rates are left out. */
     system: OverlayMetric[];
 };
-/** A run whose values are shown. */
 export type OverlayRun = {
     id: string;
     name: string;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** When it ended; while it is running, when it was last heard of. */
     end_ms: number;
 };
-/** A channel of Slack. */
 export type OwnSlackChannel = {
-    /** What of its URL may be read. */
     shown: string;
     created_ms: number;
-    /** Since when Slack does not accept it; None: it does. */
     disabled_ms: number | null;
 };
-/** A team that a user is in. */
 export type OwnTeam = {
     name: string;
     display_name: string;
     role: string;
     custom_role: string | null;
 };
-/** A key with its owner. Of a team's service account, the name begins with the team. */
 export type OwnedKey = {
-    /** The shown part of the key. */
     id: string;
     name: string;
     scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
@@ -1049,36 +771,25 @@ export type OwnedKey = {
     owner: string;
     owner_kind: "user" | "service_account";
 };
-/** The newest output of a run. */
 export type PanelConsole = {
     run: string;
-    /** There was more. */
     cut: boolean;
     pieces: PrintedPiece[];
 };
-/** What a panel shows. */
 export type PanelData = {
     panel: string;
     kind: string;
-    /** Of when the values are. */
     as_of_ms: number;
-    /** They are stored, and stay as they are. */
     frozen: boolean;
     runs: PanelRun[];
-    /** How many chosen runs were deleted. */
     missing: number;
-    /** What to show instead of values, or besides them. */
     problem: string | null;
-    /** Parts that could not be read. */
     problems: string[];
-    /** What x counts, as `x` of `/overlay/logged`; None: no lines. */
     x: string | null;
     names: PanelNames;
-    /** By source and name: `logged:loss`. */
     lines: {
         [key: string]: PanelLineGroup[];
     };
-    /** By run, of panels that show each device: instead of `lines`. */
     devices: {
         [key: string]: PanelDeviceLines;
     };
@@ -1088,20 +799,16 @@ export type PanelData = {
     importance: Importances | null;
     console: PanelConsole[] | null;
 };
-/** What each device and rank of a run sampled and logged. */
 export type PanelDeviceLines = {
     sampled: Metrics | null;
     logged: Logged | null;
 };
-/** In which facts runs differ, and numbers of theirs. */
 export type PanelDifferences = {
-    /** In the order of the values. */
     runs: string[];
     facts: FactRow[];
     left_out: number;
     statistics: StatisticRow[];
 };
-/** What the rules say about a run. */
 export type PanelFindings = {
     verdict: Verdict;
     findings: Finding[];
@@ -1109,14 +816,11 @@ export type PanelFindings = {
     undecided: Undecided[];
     run: string;
 };
-/** Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
 export type PanelLineGroup = {
     x: number[];
-    /** Of the buckets; None: these are single values. */
     width: number | null;
     lines: OverlayLine[];
 };
-/** A logged image, table or other medium of a run. */
 export type PanelMedia = {
     key: string;
     kind: string;
@@ -1124,85 +828,63 @@ export type PanelMedia = {
     time_ms: number;
     rank: number | null;
     host: string;
-    /** Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
     items: {
         [key: string]: Json;
     }[];
     run: string;
 };
-/** The metrics that a panel reads, of those that its runs have. */
 export type PanelNames = {
     logged: string[];
     system: OverlayMetric[];
 };
-/** A metric that a panel reads, or all whose names match a regular expression. */
 export type PanelQuery = {
     source: "logged" | "system";
     name?: string | null;
     pattern?: string | null;
 };
-/** A run that a panel shows, or a group of runs that it shows as one. */
 export type PanelRun = {
     id: string;
     name: string;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** When it ended; while it is running, when it was last heard of. */
     end_ms: number;
-    /** None: a group. */
     entity: string | null;
     project: string | null;
     run_set: string;
-    /** What the runs of a group have in common; None: a run. */
     group: string | null;
-    /** How many runs a group has; None: a run. */
     members: number | null;
-    /** The place in the palette that the author chose. */
     color: number | null;
 };
-/** The part of the x-axis that a panel shows. */
 export type PanelZoom = {
     min: number;
     max: number;
 };
-/** A plan, with its limits. */
 export type Plan = {
     name: string;
     description: string;
     limits: PlanLimit[];
 };
-/** The series of one key. */
 export type PlannedKey = {
     key: string;
-    /** MLflow's name; None if it has none. */
     mlflow: string | null;
-    /** The hosts and roles that have it: indexes of `places`. */
     places: number[];
-    /** Where all values so far are 0. Not looked up for gauges, of which it is empty. */
     zero: number[];
 };
-/** A metric definition and its series. */
 export type PlannedMetric = {
-    /** The key template of the metric; the key itself if no metric matches. */
     template: string;
     unit: string;
-    /** None for a key without a metric definition. */
     kind: ("gauge" | "counter" | "rate") | null;
-    /** CPU, Memory, …; `Other` for a key without a metric definition. */
     subject: string;
-    /** Title of its chart; the series of a chart have the same unit. */
     chart: string;
     text: string;
     source: string;
     mlflow: MlflowUnit | null;
     series: PlannedKey[];
 };
-/** A host, and the role of the writers there. */
 export type PlannedPlace = {
     host: string;
     role: string;
 };
-/** A piece of the output. */
 export type PrintedPiece = {
     time_ms: number;
     stream: "stdout" | "stderr";
@@ -1210,12 +892,10 @@ export type PrintedPiece = {
     host: string;
     rank: number | null;
 };
-/** The mode of one project. */
 export type ProjectAlerts = {
     project: string;
     mode: "off" | "all";
 };
-/** The bytes that a project stores, by kind and together. */
 export type ProjectBytes = {
     project: string;
     runs: number;
@@ -1225,124 +905,94 @@ export type ProjectBytes = {
     files: number;
     artifacts: number;
     reports: number;
-    /** Of runs and reports in the trash, which the others include. */
     trash: number;
     bytes: number;
 };
-/** Provisioning of users and teams by an identity provider. */
 export type Provisioning = {
     enabled: boolean;
     created_ms: number | null;
     last_used_ms: number | null;
-    /** Where the provider sends its requests on this server. */
     path: string;
 };
-/** A receiver's response to a test. */
 export type ReceiverResponse = {
     status: number | null;
     answer: string | null;
-    /** Why there was no response, or why it failed. */
     error: string | null;
     took_ms: number;
 };
-/** The channels and webhooks of the organisation. */
 export type Receivers = {
     slack: NamedReceiver[];
     webhook: NamedReceiver[];
     apprise: NamedReceiver[];
 };
-/** A collection with its description as HTML. */
 export type RegistryCollectionDetail = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** The number of its newest version. */
     newest: number | null;
-    /** Alias → number of a version. */
     aliases: {
         [key: string]: number;
     };
-    /** Who made it. */
     owner: string | null;
-    /** Of all its versions. */
     downloads: number;
     description_html: string;
     protected_aliases: string[];
 };
-/** A registry with its rules. */
 export type RegistryDetail = {
     name: string;
-    /** The team or user that keeps it, or `organisation`. */
     entity: string | null;
     description: string;
-    /** Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
     visibility: string;
     created_ms: number;
     changed_ms: number;
     collections: number;
     versions: number;
     protected_aliases: string[];
-    /** The types of artifacts that can be linked; none: all. */
     types: string[];
-    /** User names. */
     admins: string[];
     open_requests: number;
     may: string[];
 };
-/** A block before and after an edit. None: it was not there. */
 export type ReportBlockChange = {
     id: string;
     before: (ReportText | ReportImage | ReportPanels) | null;
     after: (ReportText | ReportImage | ReportPanels) | null;
 };
-/** A page of comments, the oldest first. */
 export type ReportCommentsPage = {
     comments: ReportComment[];
     total: number;
     next: string | null;
 };
-/** What you changed in one revision of a report, without what you have taken back since. */
 export type ReportEdit = {
     revision: number;
     created_ms: number;
     title: ReportTextChange | null;
     description: ReportTextChange | null;
     blocks: ReportBlockChange[];
-    /** None: no block was added, removed or moved. */
     order: ReportOrderChange | null;
 };
-/** Who else is editing a report, and how far it is. */
 export type ReportEditing = {
-    /** Of the working copy. */
     revision: number;
-    /** The first 20, by name, without you. */
     editors: ReportEditor[];
 };
-/** An image that was uploaded to the report. */
 export type ReportImage = {
     id: string;
-    /** discriminator enum property added by openapi-typescript */
     kind: "image";
-    /** As the upload answered it. */
     file: string;
     alt: string;
     caption: string;
     width_percent: number;
 };
-/** The ids of all blocks before and after an edit. */
 export type ReportOrderChange = {
     before: string[];
     after: string[];
 };
-/** A live panel. It reads its queries of its run sets, and nothing else. */
 export type ReportPanel = {
     id: string;
     kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
@@ -1350,24 +1000,19 @@ export type ReportPanel = {
     columns: number;
     rows: number;
     run_sets: string[];
-    /** As the panels of a workspace have them. */
     settings: {
         [key: string]: Json;
     };
     queries: PanelQuery[];
     zoom?: PanelZoom | null;
-    /** The panel shows the values of this time; null: today's. */
     frozen_ms?: number | null;
 };
-/** A grid of panels over run sets. */
 export type ReportPanels = {
     id: string;
-    /** discriminator enum property added by openapi-typescript */
     kind: "panels";
     run_sets: ReportRunSet[];
     panels: ReportPanel[];
 };
-/** What the requester may do with a report. */
 export type ReportRights = {
     update: boolean;
     delete: boolean;
@@ -1376,77 +1021,60 @@ export type ReportRights = {
     comment: boolean;
     follow: boolean;
 };
-/** The runs that panels show: those that a filter selects, or chosen ones. */
 export type ReportRunSet = {
     id: string;
     name: string;
     entity: string;
     project: string;
-    /** As in the search field of the table of runs. */
     filter: string;
     group: string[];
     sort: string;
     limit: number;
-    /** These runs, not the filter's. */
     runs?: string[] | null;
     hidden: string[];
-    /** Places in the palette, by run. */
     colors: {
         [key: string]: number;
     };
 };
-/** Markdown: one paragraph, heading, list, quote, table, or block of code. */
 export type ReportText = {
     id: string;
-    /** discriminator enum property added by openapi-typescript */
     kind: "text";
     text: string;
 };
-/** A text before and after an edit. */
 export type ReportTextChange = {
     before: string;
     after: string;
 };
-/** A page of reports, the one that changed last first. */
 export type ReportsPage = {
     reports: ListedReport[];
     total: number;
     next: string | null;
 };
-/** A role in a team or project, in ascending order of rights. */
 export type Role = "viewer" | "member" | "admin";
-/** By severity, whom rules notify that name nobody. */
 export type RuleRoutes = {
     info: string[];
     warning: string[];
     error: string[];
 };
-/** Whom a rule can notify. */
 export type RuleTarget = {
-    /** `author`, `members`, or a channel such as `slack:3`. */
     target: string;
     name: string;
 };
-/** The bytes that a run stores, by kind and together. */
 export type RunBytes = {
     run: string;
     name: string;
     started_ms: number;
     last_ms: number;
-    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
     in_trash: boolean;
-    /** When it leaves the trash for good. */
     purged_ms: number | null;
     samples: number;
     console: number;
     media: number;
     files: number;
     bytes: number;
-    /** `run:delete` if the requester may delete it. */
     may: string[];
 };
-/** Changes of a run by a user. */
 export type RunChanges = {
     name?: string | null;
     notes?: string | null;
@@ -1454,12 +1082,9 @@ export type RunChanges = {
     group?: string | null;
     job_type?: string | null;
     project?: string | null;
-    /** For everyone who sees the run. */
     starred?: boolean | null;
-    /** On a server with accounts: a member of the run's team. */
     author?: string | null;
 };
-/** Everything known about a run except its series. */
 export type RunDetail = {
     id: string;
     project: string;
@@ -1468,40 +1093,28 @@ export type RunDetail = {
     job_type: string | null;
     tags: string[];
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** ms UTC, as all times. */
     started_ms: number;
-    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
     notes: string;
     command: string[];
@@ -1511,13 +1124,11 @@ export type RunDetail = {
     settings: {
         [key: string]: Json;
     };
-    /** By host: facts about its environment. */
     machines: {
         [key: string]: {
             [key: string]: Json;
         };
     };
-    /** By host and source: `on`, `absent` or `failing`, with the reason. */
     sources: {
         [key: string]: {
             [key: string]: Json;
@@ -1525,36 +1136,27 @@ export type RunDetail = {
     };
     ranks: Rank[];
     events: Event[];
-    /** Records that could not be written, for example because a disk was full. */
     lost_records: number;
-    /** Parts of the run's files that could not be read. */
     problems: string[];
-    /** By name or pattern. What a name leaves out, the longest matching pattern says. */
     defined_metrics: {
         [key: string]: DefinedMetric;
     };
 };
-/** A run whose fields are listed. */
 export type RunWithFields = {
     id: string;
     name: string;
     entity: string | null;
     project: string;
 };
-/** The secret for an authenticator app, while the second factor is being set up. */
 export type SecondFactorSetup = {
     secret: string;
     uri: string;
 };
-/** The second factors of an account. */
 export type SecondFactorState = {
-    /** A code of an authenticator app is asked for. */
     enabled: boolean;
-    /** A passkey is asked for after the password. */
     passkeys: boolean;
     recovery_codes_left: number;
 };
-/** The sender and payer on statements. */
 export type Settlement = {
     heading: string;
     issuer: string;
@@ -1563,37 +1165,27 @@ export type Settlement = {
     cost_centre: string;
     purchase_order: string;
 };
-/** The project, run or report that a guest link leads to. */
 export type SharedPlace = {
     entity: string;
     project: string;
-    /** None: all of the project, or a report. */
     run: string | null;
-    /** None: not a report. */
     report: SharedReport | null;
-    /** None: until the link is revoked. */
     expires_ms: number | null;
 };
-/** A report that a guest link leads to. */
 export type SharedReport = {
     id: number;
     slug: string;
 };
-/** A link with its secret, which is shown once. */
 export type ShownGuestLink = {
     id: number;
     created_ms: number;
-    /** None: until it is revoked. */
     expires_ms: number | null;
     url: string;
 };
-/** A key with its secret, which is shown once. */
 export type ShownKey = {
-    /** The shown part of the key. */
     id: string;
     name: string;
     scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
@@ -1601,37 +1193,27 @@ export type ShownKey = {
     revoked_ms: number | null;
     key: string;
 };
-/** A link on the page of a user or team. */
 export type ShownLink = {
     label: string;
     url: string;
 };
-/** How to sign in here. */
 export type SignInMethods = {
     password: boolean;
-    /** Where passkeys work; null: nowhere. */
     passkey_origin: string | null;
     providers: NamedProvider[];
     signup: "closed" | "invite" | "domain" | "open";
     support_contact: string;
-    /** Whether this server sends mail. */
     mail: boolean;
-    /** There is no administrator yet. */
     setup: boolean;
-    /** Its name; empty: it has none. */
     organisation: string;
-    /** The digest of its picture. */
     picture: string | null;
 };
-/** Where the browser goes to choose a channel. */
 export type SlackInstallUrl = {
     url: string;
 };
-/** The storage of a team or user. */
 export type StorageUse = {
     storage: StoredBytes;
 };
-/** The bytes that a team or user stores: in all, by kind, and by project. */
 export type StoredBytes = {
     bytes: number;
     limit_bytes: number | null;
@@ -1639,49 +1221,38 @@ export type StoredBytes = {
     trash_bytes: number;
     by_project: ProjectBytes[];
 };
-/** A setting with whether and why it cannot be changed. */
 export type TeamSetting = {
     value: Json;
     editable: boolean;
     enforced_by: string | null;
 };
-/** Where the files of a team are kept. */
 export type TeamStorage = {
-    /** Null: in the store of the server. */
     bucket: BucketPlace | null;
     objects: number;
     bytes: number;
 };
-/** What the trash holds. */
 export type TrashSummary = {
     runs: number;
-    /** How much is free once it is empty: of runs and reports. */
     bytes: number;
-    /** When the first of the runs leaves it for good. */
     first_ms: number | null;
-    /** When the last of them does. */
     last_ms: number | null;
 };
-/** The result of sending a message, with the response of the channel's server. */
 export type TrialResult = {
     sent: boolean;
     status: number | null;
     answer: string | null;
     error: string | null;
 };
-/** When mails are sent, and to whom. */
 export type UsageAlertSettings = {
     percent: number[];
     amounts: number[];
     recipients: "admins" | "billing";
     categories: AlertCategories;
 };
-/** Hours, energy, storage, ingestion, and what they cost. None: not known. */
 export type UsageFigures = {
     runs: number;
     tracked_hours: number;
     host_hours: number;
-    /** CPU time of the processes of runs. */
     cpu_hours: number | null;
     device_hours: number;
     device_unknown_use_hours: number;
@@ -1690,7 +1261,6 @@ export type UsageFigures = {
     device_hung_hours: number;
     device_failed_hours: number;
     device_wasted_hours: number;
-    /** Lost by what was found to be wrong with runs. */
     device_lost_hours: number;
     energy_kwh: number | null;
     energy_measured_share: number | null;
@@ -1701,72 +1271,53 @@ export type UsageFigures = {
     ingest_gb: number;
     points: number;
     requests: number;
-    /** None: nothing that was used has a price. */
     cost: number | null;
     wasted: number | null;
     wasted_failed: number | null;
     wasted_hung: number | null;
-    /** What the lost device-hours cost. */
     lost: number | null;
 };
-/** Usage by some dimensions, and in all. */
 export type UsageReport = {
     from: string;
     to: string;
     time_zone: string;
     currency: string;
-    /** A name for each dimension of `by`, and the figures. */
     rows: {
         [key: string]: Json;
     }[];
     sums: UsageFigures;
-    /** What the month will have cost; None: not known. */
     forecast: number | null;
 };
-/** Users whose name begins so. */
 export type UsersPage = {
     users: Named[];
     total: number;
     next: string | null;
 };
-/** What a list of runs shows until the user chooses. */
 export type UsualColumns = {
     goal: GoalMetric | null;
-    /** Fields of the configuration in which the newest runs differ. */
     config: string[];
 };
-/** Where a version is: in the artifact under which it was logged, or to which it was linked. */
 export type VersionName = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     version: number;
     aliases: string[];
 };
-/** A run that used a version. */
 export type VersionUser = {
     run: string;
     run_entity: string | null;
     run_project: string | null;
 };
-/** The visibility of a project, from the narrowest to the widest. */
 export type Visibility = "private" | "restricted" | "team" | "organisation" | "public" | "open";
-/**
- * The mode of one team, project or run.
- *
- *     `name` is `team`, `entity/project` or `entity/project/run`.
- */
 export type AlertException = {
     scope: "team" | "project" | "run";
     name: string;
     mode: "off" | "all";
 };
-/** A request that a version gets a protected alias. */
 export type AliasRequest = {
     id: number;
     collection: string;
-    /** Of the version. */
     number: number;
     alias: string;
     state: "open" | "approved" | "declined" | "withdrawn";
@@ -1776,49 +1327,36 @@ export type AliasRequest = {
     closed_ms: number | null;
     comments: number;
 };
-/** A service that a team reaches by Apprise. */
 export type AppriseDestination = {
     id: number;
     name: string;
-    /** The service of its URL. */
     shown: string;
     created_ms: number;
 };
-/** A version of an artifact. */
 export type Artifact = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     type: string;
-    /** Its number, from 0. */
     version: number;
     aliases: string[];
-    /** Of its files, as wandb's clients compute it. */
     digest: string;
     description: string;
     metadata: {
         [key: string]: Json;
     };
     bytes: number;
-    /** How many files and references it has. */
     files: number;
     created_ms: number;
-    /** The run that logged it, if the requester may read it. */
     run: string | null;
-    /** The runs that used it, as far as the requester may read them. */
     used_by: string[];
-    /** When it is deleted, ms UTC; null: it is kept. */
     expires_ms: number | null;
 };
-/** The plan of a team, a user or the organisation, from a day on. */
 export type AssignedPlan = {
-    /** None: the organisation. */
     entity: string | null;
     plan: string;
     valid_from: string;
 };
-/** An event, without internal ids. `before` and `after`: what was changed, by name. */
 export type AuditEvent = {
     id: number;
     time_ms: number;
@@ -1842,30 +1380,23 @@ export type AuditEvent = {
         [key: string]: Json;
     } | null;
 };
-/** Where the audit log is sent; without a URL, nowhere. */
 export type AuditWebhook = {
     url: string | null;
     created_ms?: number | null;
     delivered_ms?: number | null;
-    /** How many events wait. */
     waiting?: number | null;
-    /** Why they could not be sent. */
     problem?: string | null;
-    /** What signs the requests; shown once. */
     secret?: string | null;
 };
-/** Which runs and artifacts an automation is about; what is empty excludes none. */
 export type AutomationFilter = {
     projects: string[];
     run_name: string;
     author: string;
     tag: string;
 };
-/** An automation. Of a definition that is damaged in the database there is only `damaged`. */
 export type Automation = {
     id: number;
     name: string;
-    /** The only registry of the organisation that it is about. */
     registry: string | null;
     enabled: boolean;
     event: {
@@ -1874,37 +1405,23 @@ export type Automation = {
     actions: {
         [key: string]: Json;
     }[];
-    /**
-     *       "projects": [],
-     *       "run_name": "",
-     *       "author": "",
-     *       "tag": ""
-     *     }
-     */
     filter: AutomationFilter;
     cooldown_h: number;
     description: string;
     damaged: string | null;
-    /** None: the user was deleted. */
     created_by: string | null;
     created_ms: number;
     changed_ms: number;
-    /** Why the server switched it off. */
     problem: string | null;
 };
-/** A feature under development. */
 export type BetaFeature = {
     name: string;
-    /** What it does. */
     text: string;
-    /** The version that has it first. */
     since: string;
     stage: "beta" | "retiring";
     on: boolean;
-    /** What the organisation decided for all. */
     forced: ("on" | "off") | null;
 };
-/** A bucket of the organisation. */
 export type Bucket = {
     provider: "s3" | "gcs" | "azure" | "folder";
     bucket: string;
@@ -1912,12 +1429,9 @@ export type Bucket = {
     endpoint: string;
     region: string;
     kms_key: string;
-    /** Whether clients read it at signed addresses, if it has such. */
     direct: boolean;
-    /** Of the last check. */
     steps: BucketStep[];
     checked_ms: number | null;
-    /** Since when it cannot be used; null: it can. */
     away_ms: number | null;
     away_reason: string | null;
     id: number;
@@ -1927,64 +1441,48 @@ export type Bucket = {
     client_id: string;
     credentials: "environment" | "secret";
     created_ms: number;
-    /** Teams that have it. */
     teams: string[];
 };
-/** The result for one run. */
 export type BulkResult = {
     id: string;
     entity: string | null;
     done: ("update" | "delete" | "restore" | "stop") | null;
-    /** Why it was not changed. */
     error: string | null;
 };
-/** The versions of one artifact together. */
 export type Collection = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
 };
-/** The numbers of a column in the runs of a group. */
 export type ColumnSummary = {
-    /** How many runs have a number. */
     n: number;
     min: number | null;
     mean: number | null;
     max: number | null;
     sum: number | null;
 };
-/** A line that matches, without control characters. */
 export type ConsoleMatch = {
     time_ms: number;
     host: string;
     rank: number | null;
-    /** Of the line in the output of its process, from 0. */
     number: number;
     stream: "stdout" | "stderr";
     text: string;
-    /** The lines before it that the same process printed. */
     before: string[];
     after: string[];
 };
-/** Which cost centre pays for a team, a user or a project from a day on. */
 export type CostCentreAssignment = {
-    /** None: it is gone. */
     entity: string | null;
-    /** None: all projects that have no cost centre of their own. */
     project: string | null;
     valid_from: string;
-    /** None: none, so the team or user itself. */
     cost_centre: string | null;
 };
-/** Who pays. */
 export type CostCentre = {
     code: string;
     name: string;
@@ -1992,142 +1490,96 @@ export type CostCentre = {
     contact: string;
     purchase_order: string;
 };
-/** What a finding cost. */
 export type Cost = {
     device_hours: number;
     money: number | null;
 };
-/** A custom role. */
 export type CustomRole = {
     id: number;
     name: string;
     description: string;
     base: "viewer" | "member";
-    /** Actions that it adds to its base. */
     permissions: string[];
-    /** How many memberships have it. */
     people: number;
-    /** In how many teams. */
     teams: number;
 };
-/** A dataset as a node: that of one name and digest in a project. */
 export type DatasetNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     id: number;
     digest: string;
     source_type: string;
-    /** The first 500 characters of where it is from. */
     source: string;
 };
-/**
- * What depends on versions of artifacts: at most 100 of each are shown.
- *
- *     What the requester may not read is counted and not shown.
- */
 export type Dependents = {
-    /** The runs that used it, the newest first. */
     used_by: RunNode[];
     used_by_total: number;
-    /** The versions that these runs made. */
     made_from: VersionNode[];
     made_from_total: number;
-    /** Where it is linked: it must be unlinked there first. */
     links: VersionName[];
-    /** 100: as many, or more. */
     links_total: number;
-    /** Those that go with it. */
     aliases: string[];
-    /** It is not linked. */
     deletable: boolean;
-    /** `artifact:delete` if the requester may delete it. */
     may: string[];
 };
-/** How much one metric differs: the series of it that differs most, and how many differ alike. */
 export type Difference = {
     kind: "sampled" | "logged";
     key: string;
     host: string;
-    /** None for a logged value. */
     role: string | null;
-    /** Of the process that logged it; None for a sampled series. */
     rank: number | null;
     unit: string;
-    /** Title of its chart. */
     chart: string;
-    /** `level`: most values differ; `spike`: some are farther away than any outside. */
     how: "level" | "spike";
-    /** `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest. */
     part: "cause" | "logged" | "effect" | "volume";
-    /** How many series of the metric differ alike. */
     series: number;
-    /** On how many hosts. */
     hosts: number;
-    /** The statistic: 0 is no difference, 100 is the maximum. */
     score: number;
     inside: DifferencePart;
     outside: DifferencePart;
 };
-/** When a rule would have fired. */
 export type DryRun = {
-    /** How often it would have fired. */
     times: number;
-    /** On how many runs it was evaluated. */
     runs: number;
-    /** On how many it is at most: the newest. */
     most_runs: number;
     from_ms: number;
-    /** The newest 500. */
     firings: PastFiring[];
-    /** Some of what it was evaluated on, to draw. */
     metrics: EvaluatedMetric[];
 };
-/** An address of a user. */
 export type Email = {
     id: number;
     address: string;
     verified_ms: number | null;
     primary: boolean;
-    /** Mail to it was refused lately. */
     failing: boolean;
-    /** What signs in by it: `password`, and ids of providers. */
     login_methods: string[];
     created_ms: number;
 };
-/** How a run of a sweep ended. */
 export type Ending = {
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     exit_code: number | null;
     signal: number | null;
     out_of_memory: boolean | null;
 };
-/** A file of a version. */
 export type Entry = {
     path: string;
-    /** The MD5 of a file as base64; of a reference: what identifies it. */
     digest: string;
     bytes: number | null;
-    /** Where the content is; null: it is a file. */
     reference: string | null;
     sha256: string | null;
 };
-/** A metric of a run that the rule was evaluated on. */
 export type EvaluatedMetric = {
     run: string;
     project: string;
     key: string;
     host: string;
 };
-/** By which channels an event is notified. */
 export type EventChoice = {
     email: boolean;
     slack: boolean;
-    /** Only events of this level or a higher one. */
     min_level: "info" | "warning" | "error";
 };
-/** An event of a run. */
 export type Event = {
     time_ms: number;
     name: string;
@@ -2138,56 +1590,38 @@ export type Event = {
     data: {
         [key: string]: Json;
     };
-    /** The user who made the change, or whose key sent the event; None: nobody known. */
     author: RunAuthor | null;
-    /** The service account that did; None if none did. */
     service_account: RunServiceAccount | null;
 };
-/** The value of a series that decided, and what it is compared with. */
 export type Evidence = {
     key: string;
-    /** The series in words. */
     name: string;
     host: string;
     value: number;
     unit: string;
     normal: number | null;
 };
-/** A fact of all runs. */
 export type FactRow = {
     section: "run" | "config" | "git" | "packages" | "hardware" | "environment";
     name: string;
-    /** Whether the runs differ in it, or some do not have it. */
     differs: boolean;
-    /** Of each run; one value if it does not differ. */
     values: Json[];
-    /** Places of the runs that do not have it. */
     absent: number[];
 };
-/** Why a run failed. */
 export type Failure = {
-    /** `running` if a rank has failed and others have not ended. */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** The reason on one line. */
     title: string;
-    /** The name of the exception's class. */
     exception: string | null;
-    /** What the exception says; may have several lines. */
     message: string | null;
     exit_code: number | null;
     signal: number | null;
     out_of_memory: boolean | null;
-    /** Of the process that failed first, as are exit code and signal. */
     host: string | null;
     rank: number | null;
-    /** When that process ended. */
     time_ms: number | null;
-    /** What it printed last, at most 20 lines. */
     lines: PrintedLine[];
-    /** How to record more, where the reason is not known. */
     hint: string | null;
 };
-/** A rule: what it finds, what that means, how it decides and what to do about it. */
 export type FindingRule = {
     id: string;
     title: string;
@@ -2196,7 +1630,6 @@ export type FindingRule = {
     advice: string;
     needs: string[];
 };
-/** All rules, and by the name of a signal what to install or switch on to have it. */
 export type FindingRules = {
     version: number;
     rules: FindingRule[];
@@ -2204,16 +1637,12 @@ export type FindingRules = {
         [key: string]: string;
     };
 };
-/** Something that is wrong with a run, or worth to know. */
 export type Finding = {
     id: string;
     severity: "critical" | "warning" | "info";
     confidence: "certain" | "likely" | "possible";
-    /** ms UTC. */
     from_ms: number;
-    /** ms UTC; null while it goes on. */
     to_ms: number | null;
-    /** Of the run's time, 0 to 1. */
     share: number;
     hosts: string[];
     devices: number[];
@@ -2224,14 +1653,12 @@ export type Finding = {
     advice: string;
     docs: string;
 };
-/** What the rules say about a run. */
 export type Findings = {
     verdict: Verdict;
     findings: Finding[];
     fine: string[];
     undecided: Undecided[];
 };
-/** A time at which a rule fired for a series. */
 export type Firing = {
     id: number;
     rule_id: number;
@@ -2243,71 +1670,46 @@ export type Firing = {
     severity: "info" | "warning" | "error";
     value: number | null;
     fired_ms: number;
-    /** None while it fires. */
     ended_ms: number | null;
-    /** Who was to be, or why nobody was. */
     notified: string;
     notifications: FiringNotification[];
 };
-/** A device as it is now. None: not known. */
 export type FleetDevice = {
-    /** `gpu`, `tpu`, `trn` or `ipu`: the beginning of its keys. */
     kind: string;
     index: string;
     model: string | null;
     memory_bytes: number | null;
-    /** % */
     use: number | null;
-    /** Used share of its memory, %. */
     memory: number | null;
     memory_used_bytes: number | null;
-    /** W */
     power: number | null;
-    /** W */
     power_limit: number | null;
-    /** °C */
     temperature: number | null;
-    /** Whether a run uses it. */
     in_use: boolean | null;
-    /** Ids of the runs that use it. */
     runs: string[];
     flags: ("idle" | "throttled" | "hot" | "lost")[];
 };
-/** A host as it is now. */
 export type FleetHost = {
     name: string;
-    /** `running`: a run is on it; `lost`: its newest run was lost; `ended`: its newest run has ended. */
     state: "running" | "lost" | "ended";
-    /** Of its newest record. */
     last_ms: number;
-    /** Those on it now; otherwise its newest one. */
     runs: HostRun[];
-    /** % */
     cpu: number | null;
-    /** % */
     memory: number | null;
     devices: FleetDevice[];
-    /** Its own and those of its devices. */
     flags: ("idle" | "throttled" | "hot" | "lost")[];
 };
-/** The metric by which a run is judged, and its course. */
 export type GoalLine = {
     name: string;
-    /** As `define_metric` says, else as its name suggests; None if that is not known. */
     goal: ("minimize" | "maximize") | null;
-    /** As the summary has it. */
     last: number | null;
-    /** Means in equal parts of the run's time; None is a gap. */
     line: (number | null)[];
 };
-/** A link without its secret. */
 export type GuestLink = {
     id: number;
     created_ms: number;
-    /** None: until it is revoked. */
     expires_ms: number | null;
 };
-/** A run on a host; times and state are those of its part on this host. */
 export type HostRun = {
     id: string;
     entity: string | null;
@@ -2316,37 +1718,26 @@ export type HostRun = {
     author: RunAuthor | null;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** Of its newest record. */
     last_ms: number;
-    /** Indexes of the devices that it used; None: not known. */
     devices: number[] | null;
 };
-/** Parameters, the most important first. */
 export type Importances = {
-    /** How many have the number; fewer than 10 say nothing. */
     runs: number;
-    /** The share of its variance that is predicted for runs that were not learned from. */
     score: number | null;
     parameters: ParameterImportance[];
 };
-/** Something of which the user is notified. */
 export type InboxItem = {
     id: string;
-    /** `run.crashed`, `team.join_request`, `team.invitation` and others. */
     kind: string;
     level: "info" | "warning" | "error";
     title: string;
     text: string;
-    /** What it is about, such as `team/project`; may be empty. */
     place: string;
-    /** Where it leads on this server. */
     path: string | null;
     time_ms: number;
-    /** Somebody waits for the user's answer. */
     needs_decision: boolean;
     unread: boolean;
 };
-/** A service whose tokens programs may show instead of keys. */
 export type Issuer = {
     id: number;
     name: string;
@@ -2354,77 +1745,48 @@ export type Issuer = {
     audience: string;
     enabled: boolean;
     created_ms: number;
-    /** Its keys were entered here: the server does not ask the issuer. */
     pasted_keys: boolean;
 };
-/** A key without its secret. */
 export type Key = {
-    /** The shown part of the key. */
     id: string;
     name: string;
     scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
     last_used_ms: number | null;
     revoked_ms: number | null;
 };
-/**
- * Which node was made from which: a run made the target, or the target is a run that used the source.
- *
- *     A registered version was made from a logged model.
- */
 export type LineageEdge = {
-    /** The index of a node. */
     source: number;
     target: number;
 };
-/**
- * A run, version, dataset or logged model.
- *
- *     All of them are null for one that the requester may not read, or that is in the trash.
- */
 export type LineageNode = {
     kind: "run" | "version" | "dataset" | "model";
-    /** Steps from the first node; negative: what it was made from. */
     generation: number;
     run: RunNode | null;
     version: VersionNode | null;
     dataset: DatasetNode | null;
     model: ModelNode | null;
-    /** It was made from something that is not among the nodes. */
     more_before: boolean;
-    /** Something that is not among the nodes was made from it. */
     more_after: boolean;
 };
-/** What a run or version was made from, and what was made from it, as a graph. */
 export type Lineage = {
-    /** That of the path first, then by generation. */
     nodes: LineageNode[];
     edges: LineageEdge[];
-    /** There are more nodes within these generations than are shown. */
     truncated: boolean;
 };
-/** A version in a collection of a registry. */
 export type LinkedVersion = {
     collection: string;
     version: number;
     aliases: string[];
     tags: string[];
-    /**
-     * Properties
-     * The tags of MLflow's clients that have a value.
-     */
     properties: {
         [key: string]: string;
     };
-    /** As MLflow's clients set it. */
     stage: string;
     description: string;
-    /** Who linked it; empty if that is not known. */
     author: string;
-    /** When it was linked. */
     created_ms: number;
     downloads: number;
     digest: string;
@@ -2433,30 +1795,24 @@ export type LinkedVersion = {
     metadata: {
         [key: string]: Json;
     };
-    /** The run that logged it, if the requester may read it. */
     run: string | null;
     run_entity: string | null;
     run_project: string | null;
-    /** Null: it is in this registry only, or the requester may not read the project. */
     source: LinkSource | null;
-    /** Those of the run that were asked for. */
     fields: {
         [key: string]: string | number;
     };
 };
-/** A project in a list. `deleted_ms` is there in the trash only. */
 export type ListedProject = {
     name: string;
     entity: string;
     visibility: Visibility;
     owner: string | null;
-    /** Without those in the trash. */
     runs: number;
     newest_ms: number | null;
     created_ms: number;
     deleted_ms: number | null;
 };
-/** A run in a list with the requested columns. */
 export type ListedRun = {
     id: string;
     project: string;
@@ -2465,132 +1821,96 @@ export type ListedRun = {
     job_type: string | null;
     tags: string[];
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** ms UTC, as all times. */
     started_ms: number;
-    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
-    /** The first line of its notes, cut after 200 characters. */
     notes: string;
-    /** By the names in `columns`; None: no value. */
     columns: {
         [key: string]: string | number | null;
     };
-    /** By key: means in equal parts of the run's time; None is a gap. Empty without values. */
     sparklines: {
         [key: string]: (number | null)[];
     };
-    /** If requested, of the first 20 runs of the page; None: it logged no such metric. */
     goal?: GoalLine | null;
 };
-/** A team, user or project whose runs lost device-hours. */
 export type LosingPlace = {
-    /** The team or user. */
     entity: string | null;
-    /** null for all projects of a team or user. */
     project: string | null;
-    /** Whether you may read the runs of the project; null for a team or user. */
     readable: boolean | null;
     device_hours: number;
     money: number | null;
     runs: number;
 };
-/** A run that lost device-hours to a cause. */
 export type LosingRun = {
     run: string;
     name: string;
     entity: string | null;
     project: string;
     cause: string;
-    /** Of the finding to which it lost most, as are the times. */
     text: string;
     from_ms: number;
-    /** ms UTC; null while it goes on. */
     to_ms: number | null;
     device_hours: number;
     money: number | null;
 };
-/** Device-hours that runs lost, by cause, the most first. No hour counts twice. */
 export type LostHours = {
     since_ms: number;
     until_ms: number;
-    /** Of the organisation's prices; null: these are not used. */
     currency: string | null;
     device_hours: number;
     money: number | null;
     causes: LostTimeCause[];
     judged_runs: number;
-    /** Runs of the period that are not judged yet. */
     waiting_runs: number;
 };
-/** What was lost to findings of one id. */
 export type LostTimeCause = {
     id: string;
     title: string;
     device_hours: number;
-    /** null: nothing has a price, or you may not see prices. */
     money: number | null;
     runs: number;
 };
-/** The versions of one artifact together, with where they are. */
 export type MatchingCollection = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
 };
-/** A key under which a run logged media. */
 export type MediaKey = {
     key: string;
-    /** `image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`. */
     kind: string;
-    /** Number of records. */
     count: number;
     first_step: number | null;
     last_step: number | null;
     last_ms: number;
 };
-/** A member of a team. */
 export type Member = {
     name: string;
     display_name: string;
@@ -2599,27 +1919,18 @@ export type Member = {
     access: "full" | "viewer" | "none";
     created_ms: number;
     last_seen_ms: number | null;
-    /** When the membership ends. */
     expires_ms: number | null;
     added_by: string | null;
-    /** For those who may see it. */
     email?: string | null;
-    /** The digest of the picture; in lists. */
     picture?: string | null;
 };
-/** The newest value of a metric that a run measured of a logged model. */
 export type ModelMetric = {
     key: string;
-    /** A number; one that JSON does not have as text, such as `NaN`. */
     value: number | string;
-    /** Null: it is in the trash, or in another project. */
     run: string | null;
-    /** The name of what it was measured on; empty: it is not known. */
     dataset: string;
 };
-/** A logged model as a node. */
 export type ModelNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -2627,7 +1938,6 @@ export type ModelNode = {
     type: string | null;
     created_ms: number;
 };
-/** The scopes that a link can mute, named as in the mail. */
 export type Mute = {
     entity: string;
     project: string;
@@ -2635,12 +1945,10 @@ export type Mute = {
     scopes: ("team" | "project" | "run")[];
     muted: ("team" | "project" | "run")[];
 };
-/** A user or team in a list. */
 export type Named = {
     name: string;
     display_name: string;
 };
-/** A row that the training has logged. */
 export type NewRow = {
     host: string;
     rank: number | null;
@@ -2650,7 +1958,6 @@ export type NewRow = {
         [key: string]: number | null;
     };
 };
-/** Samples that a host has sent. */
 export type NewSample = {
     host: string;
     role: string;
@@ -2659,14 +1966,11 @@ export type NewSample = {
         [key: string]: number | null;
     };
 };
-/** A message of an automation to one receiver. */
 export type Notification = {
     id: number;
     automation: number | null;
     event: string;
-    /** By what it is sent. */
     channel: string;
-    /** Whom it is for. */
     receiver: string;
     title: string;
     state: "pending" | "finished" | "failed" | "dropped";
@@ -2675,11 +1979,9 @@ export type Notification = {
     answer: string | null;
     error: string | null;
     created_ms: number;
-    /** When it is tried again; None: it is not. */
     next_ms: number | null;
     ended_ms: number | null;
 };
-/** A user as administrators see them. */
 export type OrgMember = {
     name: string;
     display_name: string;
@@ -2687,7 +1989,6 @@ export type OrgMember = {
     org_role: "member" | "admin";
     access: "full" | "viewer" | "none";
     billing_role: "none" | "viewer" | "admin";
-    /** `inactive`: not seen for half a year. */
     state: string;
     teams: string[];
     login_methods: string[];
@@ -2695,49 +1996,37 @@ export type OrgMember = {
     created_ms: number;
     delete_after_ms: number | null;
 };
-/** A team as administrators of the organisation see it. */
 export type OrgTeam = {
     name: string;
     display_name: string;
     type: "work" | "academic";
     company: string;
-    /** Of new projects. */
     default_visibility: Visibility;
     members: number;
     created_ms: number;
     deleted_ms: number | null;
     without_administrator: boolean;
 };
-/** The settings by name. `picture`: the digest of the organisation's picture. */
 export type OrganisationSettings = {
     settings: {
         [key: string]: OrganisationSetting;
     };
     picture: string | null;
-    /** That work now: they end if public links are switched off. */
     public_links: number;
 };
-/** How much a parameter decides. */
 export type ParameterImportance = {
-    /** A field of the configuration. */
     name: string;
-    /** Of what all parameters decide together, from 0 to 1. */
     share: number;
-    /** Of ranks (Spearman), from -1 to 1; None for texts. */
     correlation: number | null;
-    /** How many different values there are. */
     values: number;
 };
-/** A passkey of a user. */
 export type Passkey = {
     id: number;
     name: string;
-    /** It is synced to other devices of the user. */
     backed_up: boolean;
     created_ms: number;
     last_used_ms: number | null;
 };
-/** A time at which the rule would have fired. `ended_ms`: None while it would fire. */
 export type PastFiring = {
     run: string;
     project: string;
@@ -2747,45 +2036,35 @@ export type PastFiring = {
     fired_ms: number;
     ended_ms: number | null;
 };
-/** A user's events, exceptions and times of notifications. */
 export type PersonalAlerts = {
     events: ChosenEvents;
     quiet: QuietHours;
     digest: "off" | "hourly" | "daily";
-    /** When the daily digest is sent: `08:00`. */
     daily_at: string;
     time_zone: string;
-    /** The exceptions of projects. */
     projects: ProjectAlerts[];
     exceptions: AlertException[];
-    /** The server sends mail. */
     mail: boolean;
-    /** The user's own channel; None: there is none. */
     slack: OwnSlackChannel | null;
-    /** Channels can be chosen at Slack. */
     slack_app: boolean;
 };
-/** A category's included units and limit in a plan. */
 export type PlanLimit = {
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
     included: number;
     limit: number | null;
     refuse_new_runs: boolean;
 };
-/** A line of the output, without control characters and secrets. */
 export type PrintedLine = {
     time_ms: number;
     stream: "stdout" | "stderr";
     text: string;
 };
-/** A profile with all its fields, as its owner sees it. */
 export type Profile = {
     display_name: string;
     institution: string;
     bio: string;
     location: string;
     links: ShownLink[];
-    /** Markdown. */
     intro: string;
     hide_teams: boolean;
     default_visibility: string;
@@ -2798,34 +2077,27 @@ export type Profile = {
     mail_address: string;
     default_entity: string;
 };
-/** Who was added to a project: a user, or a service account. */
 export type ProjectMember = {
     name: string;
     display_name: string;
     service_account: boolean;
-    /** None: the role in the team. */
     role: ("viewer" | "member" | "admin") | null;
     custom_role: string | null;
     created_ms: number;
 };
-/** A project with runs. */
 export type Project = {
     name: string;
-    /** The team or user whose it is; None without accounts. */
     entity: string | null;
     runs: number;
     running: number;
-    /** Start of its newest run, ms UTC. */
     newest_ms: number;
 };
-/** Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
 export type QuietHours = {
     on: boolean;
     start: string;
     end: string;
     errors_pass: boolean;
 };
-/** A process of a training. */
 export type Rank = {
     host: string;
     pid: number;
@@ -2837,7 +2109,6 @@ export type Rank = {
     out_of_memory: boolean | null;
     ended_ms: number | null;
 };
-/** A price, in the organisation's currency for one unit. */
 export type Rate = {
     id: number;
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
@@ -2850,68 +2121,52 @@ export type Rate = {
     note: string;
     created_by: string;
 };
-/** How many users reacted to a comment with an emoji. */
 export type Reaction = {
     emoji: string;
     count: number;
     mine: boolean;
 };
-/** A collection of a registry. */
 export type RegistryCollection = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** The number of its newest version. */
     newest: number | null;
-    /** Alias → number of a version. */
     aliases: {
         [key: string]: number;
     };
-    /** Who made it. */
     owner: string | null;
-    /** Of all its versions. */
     downloads: number;
 };
-/** A user or team with a role in a registry of the organisation. */
 export type RegistryMember = {
     name: string;
     display_name: string;
     role: "viewer" | "member" | "admin";
-    /** Since when they have the role. */
     created_ms: number;
 };
-/** A registry: collections of versions that were linked to it. */
 export type Registry = {
     name: string;
-    /** The team or user that keeps it, or `organisation`. */
     entity: string | null;
     description: string;
-    /** Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
     visibility: string;
     created_ms: number;
     changed_ms: number;
     collections: number;
     versions: number;
 };
-/** A comment. */
 export type ReportComment = {
     id: number;
     reply_to: number | null;
-    /** None: the author's account was deleted, or the comment was. */
     author: string | null;
     author_name: string | null;
     block: string | null;
     panel: string | null;
     x: number | null;
-    /** Empty: it was deleted, but others have replied. */
     text: string;
     html: string;
     created_ms: number;
@@ -2921,25 +2176,20 @@ export type ReportComment = {
     reactions: Reaction[];
     may: CommentRights;
 };
-/** A user who is editing a report. */
 export type ReportEditor = {
     name: string;
     display_name: string;
 };
-/** A report with its blocks. */
 export type Report = {
     id: number;
-    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
     state: "draft" | "published";
-    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -2949,87 +2199,62 @@ export type Report = {
     unpublished_changes: boolean;
     starred: boolean;
     followed: boolean;
-    /** That the blocks are of. */
     shown_revision: number;
     blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** The blocks of text as HTML, by their ids. */
     html: {
         [key: string]: string;
     };
     may: ReportRights;
 };
-/** A person with whom a report is shared. */
 export type ReportShare = {
     name: string;
-    /** `edit`: may change and publish it too. */
     role: "view" | "edit";
     created_ms: number;
 };
-/** A version of a report. */
 export type ReportVersion = {
     revision: number;
-    /** None: a service account, or the author's account was deleted. */
     author: string | null;
     created_ms: number;
-    /** It is or was what readers see. */
     is_published: boolean;
 };
-/** A comment on a request. */
 export type RequestComment = {
     author: string;
     text: string;
     html: string;
     created_ms: number;
 };
-/** A training went on after a restart. */
 export type Resume = {
-    /** ms UTC: of the last value before it. */
     after_t: number;
-    /** Of that value; may be higher than `step`. */
     after_step: number;
-    /** ms UTC: of the first value after it. */
     t: number;
     step: number;
 };
-/** The user whose run it is. */
 export type RunAuthor = {
     id: number;
-    /** The user name; None for a deleted user. */
     name: string | null;
     display_name: string;
-    /** The user's picture is at `/-/picture/{picture}`; None: none. */
     picture: string | null;
 };
-/** Runs with the same values. */
 export type RunGroup = {
-    /** By the names in `by`; None where the runs have no value. */
     values: {
         [key: string]: string | number | null;
     };
     runs: number;
-    /** How many runs are in each state; none is left out. */
     states: {
         [key: string]: number;
     };
-    /** When the first and the last of the runs started. */
     started_ms: (number | null)[];
-    /** How long the runs took, or have taken so far. */
     duration_ms: ColumnSummary;
     columns: {
         [key: string]: ColumnSummary;
     };
 };
-/** A page of groups of runs. */
 export type RunGroups = {
     groups: RunGroup[];
-    /** Groups on all pages. */
     total: number;
-    /** The `after` of the next page; None on the last. */
     next: string | null;
 };
-/** A run as a node. */
 export type RunNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     run: string;
@@ -3038,33 +2263,22 @@ export type RunNode = {
     job_type: string;
     started_ms: number;
 };
-/** A page of runs. */
 export type RunPage = {
     runs: ListedRun[];
-    /** Runs that match the filters, on all pages. */
     total: number;
-    /** The `after` of the next page; None on the last. */
     next: string | null;
-    /** Runs whose system statistics or verdicts are not computed yet: they have none for now. */
     pending: number;
 };
-/** The series of a run by metric, without their values. */
 export type RunPlan = {
     run: string;
-    /** The position in the run: an event stream after it misses nothing. */
     cursor: string;
-    /** Time of the newest sample; 0 without samples. */
     newest_ms: number;
-    /** Series that match, on all pages. */
     total: number;
-    /** The `skip` of the next page; None on the last. */
     next: number | null;
     places: PlannedPlace[];
     metrics: PlannedMetric[];
-    /** Parts that could not be read. */
     problems: string[];
 };
-/** A run in a list. */
 export type RunRow = {
     id: string;
     project: string;
@@ -3073,93 +2287,64 @@ export type RunRow = {
     job_type: string | null;
     tags: string[];
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** ms UTC, as all times. */
     started_ms: number;
-    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
 };
-/** The service account that sent a run. */
 export type RunServiceAccount = {
     id: number;
     name: string;
     deleted: boolean;
 };
-/** What the findings about a run come to. */
 export type RunVerdict = {
-    /** Of the finding that costs most, `healthy` or `unknown`. */
     id: string;
     text: string;
-    /** Of the worst finding; `healthy` if there is only information. */
     severity: "critical" | "warning" | "healthy" | "unknown";
     lost_device_hours: number;
-    /** The ids of all findings, the most important first. */
     findings: string[];
-    /** ms UTC. */
     judged_ms: number;
 };
-/** A file that a run saved. */
 export type SavedFile = {
     name: string;
     bytes: number;
-    /** The media type, from the content. */
     type: string;
     sha256: string;
     time_ms: number;
 };
-/** An account of programs. */
 export type ServiceAccount = {
     name: string;
-    /** `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
     kind: string;
-    /** None: of the organisation. */
     team: string | null;
-    /** Where its runs go that name no team. */
     default_team: string | null;
     reads_only: boolean;
     created_ms: number;
     disabled_ms: number | null;
-    /** How many it has that are not revoked. */
     keys: number;
-    /** When one of its keys was used. */
     last_used_ms: number | null;
 };
-/** A browser in which a user is signed in. */
 export type Session = {
     id: number;
-    /** It is the session of this request. */
     current: boolean;
-    /** The network of the client, without the last part of its address. */
     ip: string;
     agent: string;
     method: string;
@@ -3167,32 +2352,23 @@ export type Session = {
     seen_ms: number;
     expires_ms: number;
 };
-/** The app of Slack, without its secret. */
 export type SlackApp = {
     configured: boolean;
     client_id: string;
     has_secret: boolean;
-    /** What the app needs; None: the server's URL is not known. */
     redirect_url: string | null;
     editable: boolean;
-    /** What sets the app, so that it cannot be changed here. */
     enforced_by: string | null;
 };
-/** A channel of Slack of a team. */
 export type SlackDestination = {
     id: number;
-    /** What the team calls it. */
     channel: string;
-    /** What of its URL may be read. */
     shown: string;
     created_ms: number;
-    /** Since when Slack does not accept it; None: it does. */
     disabled_ms: number | null;
 };
-/** A statement, or a draft of one. */
 export type Statement = {
     id: number;
-    /** None: a draft. */
     number: string | null;
     period: string;
     scope_kind: "entity" | "cost_centre";
@@ -3204,153 +2380,111 @@ export type Statement = {
     currency: string;
     total: number;
     reason: string;
-    /** The number of the statement that this one cancels or corrects. */
     replaces: string | null;
 };
-/** A number of each run. */
 export type StatisticRow = {
-    /** `summary.…`, `system.…`, or `duration` in seconds. */
     name: string;
-    /** Empty if it is not known. */
     unit: string;
-    /** Which is better, as the runs declare by `define_metric`. */
     goal: ("minimize" | "maximize") | null;
     values: (number | null)[];
-    /** Places of the best runs; empty without a goal. */
     best: number[];
 };
-/** Tokens with this subject act as a service account. `team`: null for one of the organisation. */
 export type Subject = {
     subject: string;
     service_account: string;
     team: string | null;
 };
-/** A run of a sweep. Without `run` it has not begun, or is deleted. */
 export type SweepRun = {
-    /** The id that the sweep has given the run. */
     id: string;
-    /** The id of the run; None before it has begun. */
     run: string | null;
     name: string | null;
     ending: Ending | null;
     started_ms: number | null;
     duration_ms: number | null;
-    /** An agent is to start it, and has not yet. */
     waits: boolean;
-    /** Nested as in the configuration; empty: not known yet. */
     parameters: {
         [key: string]: Json;
     };
-    /** Of the sweep's metric; of a run that has not ended, so far. */
     value: number | null;
     created_ms: number;
 };
-/** A sweep, with its best run. */
 export type Sweep = {
-    /** What agents and filters know it by: `sweep:ID`. */
     id: string;
     name: string;
     state: "pending" | "running" | "paused" | "finished" | "canceled";
     method: string;
     metric: string | null;
-    /** What is better of the metric. */
     goal: ("minimize" | "maximize") | null;
     configuration: {
         [key: string]: Json;
     };
-    /** The best value of the metric, of the runs that have ended. */
     best: number | null;
-    /** The run that has it. */
     best_run: string | null;
-    /** Agents that were heard from within five minutes. */
     agents: number;
     runs: number;
-    /** None: it goes on until somebody stops it. */
     expected_runs: number | null;
     created_ms: number;
     changed_ms: number;
-    /** What the user may do with it: `sweep:control`, `sweep:delete`. */
     may: string[];
 };
-/** The events that a team is notified of, and where. */
 export type TeamAlerts = {
     events: ChosenEvents;
     slack_destination: number | null;
     slack_destinations: AlertDestination[];
     routes: RuleRoutes;
-    /** Whom rules can notify. */
     targets: RuleTarget[];
     editable: boolean;
 };
-/** A team, and what the requester may do with it. */
 export type Team = {
     kind: "team";
     name: string;
     display_name: string;
-    /** The digest of the picture. */
     picture: string | null;
     description: string;
     type: "work" | "academic";
     company: string;
     created_ms: number;
-    /** Since when it is in the trash. */
     deleted_ms: number | null;
     may: string[];
 };
-/** A secret without its value. */
 export type TeamSecret = {
     name: string;
     created_ms: number;
     changed_ms: number;
-    /** None: no user set the value, or the user was deleted. */
     changed_by: string | null;
-    /** The webhooks that use it. */
     webhooks: string[];
 };
-/** The settings of a team by name, and what the requester may do with it. */
 export type TeamSettings = {
     settings: {
         [key: string]: TeamSetting;
     };
     may: string[];
-    /** That work now: they end if public links are switched off. */
     public_links: number;
 };
-/** After how long the versions of an artifact are deleted. */
 export type TimeToLive = {
     ttl_s: number | null;
-    /** Versions that are deleted because of it, now or later. */
     expiring_versions: number;
 };
-/** A rule that could not decide, and the series that it would need. */
 export type Undecided = {
     id: string;
     needs: string[];
     why: string;
 };
-/** How much of a category a team, a user or the organisation has used this month. */
 export type Use = {
-    /** None: the organisation. */
     entity: string | null;
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-    /** None: charges of what has no price. */
     value: number | null;
     included: number;
     limit: number | null;
-    /** Of the limit; None without one. */
     percent: number | null;
-    /** At the end of the month, if it goes on so. */
     expected: number | null;
     refuses_new_runs: boolean;
 };
-/** The finding that costs most, `healthy` or `unknown`. */
 export type Verdict = {
     id: string;
     text: string;
 };
-/** A version of an artifact as a node. */
 export type VersionNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -3359,19 +2493,14 @@ export type VersionNode = {
     type: string;
     bytes: number;
     created_ms: number;
-    /** It was deleted: who made and used it is still known. */
     deleted: boolean;
-    /** Where it is linked, as far as the requester may read it. */
     links: VersionName[];
 };
-/** A webhook of a team. */
 export type Webhook = {
     id: number;
     name: string;
     url: string;
-    /** The name of the secret. */
     access_secret: string | null;
-    /** The name of the secret. */
     signing_secret: string | null;
     payload: string | null;
     enabled: boolean;
