@@ -38,6 +38,10 @@ OUTSIDE = {
 SETS: dict[str, dict[str, Any]] = {
     "one server": {"secret": {"existing": "runvitals"}},
     "one server with a backup": {"backup": {"enabled": True, "keep": 3}, "server": {"maxSize": "100GB"}},
+    "below a path": {
+        "secret": {"existing": "runvitals"},
+        "ingress": {"enabled": True, "path": "/tools/runvitals"},
+    },
     "several servers": OUTSIDE,
     "a trial of several servers": {"trialStores": {"enabled": True}, "server": {"replicas": 2}},
     "odd values": {
@@ -169,6 +173,7 @@ def test_the_server_has_these_options(name: str) -> None:
     server.add(parser.add_subparsers())
     parsed = parser.parse_args(arguments)
     assert parsed.listen[1] == 8900
+    assert parsed.path == SETS[name].get("ingress", {}).get("path", "")
     if parsed.store is not None:
         assert parse_address(parsed.store, {}).database == "runvitals"
         assert parsed.catalogue.startswith("postgresql://runvitals@")
@@ -207,6 +212,7 @@ def test_the_collector_has_these_options() -> None:
             {"postgresql": "postgresql://runvitals:secret@postgres.example/runvitals"},
             "Does not match pattern",
         ),
+        ({"ingress": {"path": "runvitals; }"}}, "Does not match pattern"),
         ({"image": {"pullPolicy": "Sometimes"}}, "must be one of"),
     ],
 )

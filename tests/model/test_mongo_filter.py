@@ -146,8 +146,8 @@ def test_which_runs_a_filter_selects(mongo_filter: object, expected: str) -> Non
         ({"nonsense": 1}, "unknown field 'nonsense'; expected one of .*config"),
         ({"config.": 1}, "unknown field"),
         (
-            {"summary_metrics._step": {"$gt": 1}},
-            "cannot be compared by 'summary_metrics._step'; .*_timestamp",
+            {"summary_metrics._wandb": {"$gt": 1}},
+            "cannot be compared by 'summary_metrics._wandb'; .*_step",
         ),
         ({"config.lr": {"$mod": [2, 0]}}, r"config.lr: unknown operator '\$mod'"),
         ({"config.lr": {}}, "empty object"),
@@ -229,6 +229,7 @@ def test_any_filter_is_answered_or_refused(mongo_filter: object) -> None:
         ("display_name", "name", False),
         ("-user", "author", True),
         ("-summary_metrics._timestamp", "last_ms", True),
+        ("-summary_metrics._step", "summary._step", True),
     ],
 )
 def test_orders(text: str | None, by: str, descending: bool) -> None:

@@ -158,8 +158,33 @@ def test_a_prefix_adds_the_objects_below_it(
     assert outside.file_count == 0
 
 
+def test_an_object_is_fetched_in_the_version_that_was_logged(
+    artifact: runvitals.Artifact, s3: ObjectService
+) -> None:
+    s3.true_tags = True
+    address = f"s3://{s3.bucket}/rows.csv"
+    s3.put("rows.csv", b"before versions were kept")
+    with runvitals.init(project="digits", mode="offline") as run:
+        outside = runvitals.Artifact("outside", "dataset")
+        assert outside.add_reference(address, "unversioned", checksum=True)[0].reference == address
+        s3.keep_versions()
+        s3.put("rows.csv", b"first")
+        (first,) = outside.add_reference(address, checksum=True)
+        assert (first.path, first.bytes) == ("rows.csv", 5)
+        assert (first.reference or "").startswith(f"{address}?versionId=")
+        s3.put("rows.csv", b"second")
+        outside.add_reference(first.reference or "", "again.csv", checksum=True)
+        logged = run.log_artifact(outside).wait()
+    kept = logged.download("there", allow_missing_references=True)
+    assert files_in(kept) == {"rows.csv": "first", "again.csv": "first"}
+
+
 def test_references_are_fetched_and_checked(
-    artifact: runvitals.Artifact, s3: ObjectService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    artifact: runvitals.Artifact,
+    s3: ObjectService,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     far = tmp_path / "far of 100%"
     (far / "sub").mkdir(parents=True)
@@ -177,25 +202,34 @@ def test_references_are_fetched_and_checked(
             outside = runvitals.Artifact("outside", "dataset")
             outside.add_reference(far.as_uri(), "near")
             outside.add_reference(address, checksum=True)
+            (noted,) = outside.add_reference(f"{address}?noted", "noted.txt")
+            outside.add_reference(address, "unchecked.txt", checksum=False)
+            (gone,) = outside.add_reference("http://127.0.0.1:1/gone", "gone.txt")
+            assert (noted.bytes, gone.digest) == (1, "http://127.0.0.1:1/gone")
+            outside.remove("gone.txt")
             outside.add_reference(f"s3://{s3.bucket}/raw/c.txt", checksum=True)
             outside.add_reference(f"s3://{s3.bucket}/raw/c.txt", "unknown.txt")
             logged = run.log_artifact(outside).wait()
         expected = {"near/a.txt": "a", "near/sub/b.txt": "b", "a.txt": "a", "c.txt": "cc"}
+        expected |= {"noted.txt": "a", "unchecked.txt": "a"}
         assert files_in(logged.download("there")) == expected
+        assert "a.txt: the content is not checked" in capsys.readouterr().err
         logged.verify("there")
         assert identity(f"s3://{s3.bucket}/raw/c.txt").bytes == 2
         (far / "a.txt").write_text("other")
         s3.put("raw/c.txt", b"ccc")
-        for name in ("near/a.txt", "a.txt", "c.txt"):
+        for name in ("near/a.txt", "a.txt", "noted.txt", "c.txt"):
             with pytest.raises(ReferenceChanged, match="is not the one that was logged"):
                 logged.get_entry(name).download("again")
         kept = logged.download("rest", allow_missing_references=True)
-        assert files_in(kept) == {"near/sub/b.txt": "b"}
+        assert files_in(kept) == {"near/sub/b.txt": "b", "unchecked.txt": "other"}
         outside = runvitals.Artifact("none", "dataset")
         with pytest.raises(OSError, match=r"cannot be read: (NoSuchKey|status 404)"):
             outside.add_reference(f"s3://{s3.bucket}/none", checksum=True)
         with pytest.raises(OSError, match=r"cannot be read: .*404"):
             outside.add_reference(f"{address}x", checksum=True)
+        with pytest.raises(OSError, match="is an address of this link"):
+            outside.add_reference("http://169.254.169.254/latest/meta-data", checksum=True)
         with pytest.raises(ValueError, match="cannot be read: expected file://"):
             outside.add_reference("ftp://host/x", checksum=True)
     finally:

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.progress import WorkProgress
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.journal import paths
@@ -36,14 +35,12 @@ _FORMS = (
 _KINDS = tuple(form.partition(":")[0] for form in _FORMS)
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals import` to the parser."""
-    parser = subparsers.add_parser(
-        "import",
-        help=COMMANDS["import"],
-        description="Import runs that another system recorded: metrics, configuration, summary, output and "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals import`."""
+    parser.description = (
+        "Import runs that another system recorded: metrics, configuration, summary, output and "
         "files, and how they ended, as far as the source has them. Sources are not changed. Runs that "
-        "already exist are skipped, so an import that was interrupted can be repeated.",
+        "already exist are skipped, so an import that was interrupted can be repeated."
     )
     parser.add_argument(
         "sources",
@@ -223,8 +220,9 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
         for file in to_import:
             try:
                 done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
-            except FileExistsError as error:
-                print(inert(f"{file}: {error}"), file=sys.stderr)
+            except (OSError, ValueError) as error:
+                place = "" if file in str(error) else f"{file}: "
+                print(inert(f"{place}{error}"), file=sys.stderr)
             else:
                 ids.append(done.run)
                 if progress is not None:
@@ -256,14 +254,18 @@ def files(path: str) -> Iterator[str]:
         FileNotFoundError: no such file.
         ValueError: a file of another kind.
     """
+    from runvitals.readers.importers.sources import REFUSED, checked_file, files_below
+
     if not os.path.isdir(path):
         if not path.endswith(".wandb") and (os.path.exists(path) or ":" in path):
             raise ValueError(f"{path}: {_other_kind(path)}")
-        yield path
+        yield checked_file(path)
         return
-    paths = []
-    for folder, _, names in os.walk(path):  # without following `latest-run`
-        paths += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
+    refused: list[str] = []
+    found = files_below(path, lambda name: name.endswith(".wandb"), refused)  # not those of `latest-run`
+    paths = [os.path.join(folder, name) for folder, names in found for name in names]
+    if refused:
+        print(f"not imported: {len(refused)} × {REFUSED}")
     if not paths:
         raise FileNotFoundError(f"{path}: no .wandb file found; {_other_kind(path)}")
     yield from sorted(paths)

@@ -6,13 +6,12 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import mail_test, quick_start, server_check
-from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
+from runvitals.cli.argument_types import add_server_path, address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
     FILES_FOLDER,
@@ -43,15 +42,13 @@ _SETUP = "/-/setup"
 """The file of the keys that encrypt queued mail, second factors and passwords of mail servers."""
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals server` to the parser."""
-    parser = subparsers.add_parser(
-        "server",
-        help=COMMANDS["server"],
-        description="Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals server`."""
+    parser.description = (
+        "Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
         "From the first administrator on, every request needs an account or a key. Before that, unless it "
         "listens on loopback, every request needs a token (`runvitals token create NAME`). Until there is an "
-        "administrator, the server prints a link to create one.",
+        "administrator, the server prints a link to create one."
     )
     _add_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
@@ -133,9 +130,10 @@ def add_accounts(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESSES",
         type=proxies,
         default=proxies("127.0.0.1,::1"),
-        help="addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, "
-        "separated by commas; default: this machine; none: ''",
+        help="addresses and networks of proxies whose X-Forwarded-For, X-Forwarded-Proto and "
+        "X-Forwarded-Prefix are believed, separated by commas; default: this machine; none: ''",
     )
+    add_server_path(parser)
 
 
 def _add_secrets(parser: argparse.ArgumentParser) -> None:
@@ -278,8 +276,7 @@ def _serve(
                 token_required=token_required,
                 clock=clock,
                 first_team=arguments.team,
-                offers_setup=any(path.startswith(_SETUP) for _, path in welcome)
-                or (worker > 0 and not metadata_store.accounts.users.any_administrator()),
+                offers_setup=_offers_setup(metadata_store, welcome, worker),
                 trusted_proxies=arguments.trusted_proxies,
                 secret_box=box,
                 is_breached=_breached_passwords(arguments.stolen_passwords),
@@ -296,7 +293,14 @@ def _serve(
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
             _announce(_url(listener), store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
-        serve.serve(app, listener, arguments.log_format, signals)
+        serve.serve(app, listener, arguments.log_format, signals, arguments.path)
+
+
+def _offers_setup(metadata_store: MetadataStore, welcome: list[tuple[str, str]], worker: int) -> bool:
+    """Return whether the page for the first administrator can be opened. One worker prints its address."""
+    if worker > 0:
+        return not metadata_store.accounts.users.any_administrator()
+    return any(path.startswith(_SETUP) for _, path in welcome)
 
 
 def _start_listening(listener: socket.socket) -> None:

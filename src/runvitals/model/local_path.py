@@ -1,8 +1,13 @@
-"""Paths of a server that its users name: where to go after signing in, or at first."""
+"""Paths of a server: where to go after signing in or at first, and the path that it is below itself."""
 
 from __future__ import annotations
 
+import re
+
 MAX_PATH = 4096
+_MAX_SERVER_PATH = 300
+_SERVER_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~@:+=%-]+)+")
+"""Nothing that could end an attribute of a cookie, or begin a host, a query or a fragment."""
 
 
 def local_path(requested: str) -> str:
@@ -17,3 +22,19 @@ def local_path(requested: str) -> str:
     inside = requested.startswith("/") and not requested.startswith("//") and "\\" not in requested
     valid = requested.isprintable() and " " not in requested and len(requested) <= MAX_PATH
     return requested if inside and valid else "/"
+
+
+def checked_server_path(text: str) -> str:
+    """Return a path below which a server is, without a slash at its end; empty for the root.
+
+    Raises:
+        ValueError: not a path of plain names.
+
+    Example:
+        >>> checked_server_path("/team/runvitals/"), checked_server_path("/")
+        ('/team/runvitals', '')
+    """
+    path = text.rstrip("/")
+    if path and (len(path) > _MAX_SERVER_PATH or _SERVER_PATH.fullmatch(path) is None):
+        raise ValueError(f"{text[:100]!r} is no path of plain names; expected one such as /runvitals")
+    return path

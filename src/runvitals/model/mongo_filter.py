@@ -91,6 +91,7 @@ _SECTIONS: Final[Mapping[str, str]] = {
     "keys_info.keys.": "summary.",
 }
 _OWN_SUMMARY: Final[Mapping[str, str]] = {
+    "_step": "summary._step",
     "_runtime": "duration",
     "_wandb.runtime": "duration",
     "_timestamp": "heartbeatAt",

@@ -73,36 +73,42 @@ class RunArtifacts(RecordedRun):
 
     def link_artifact(
         self, artifact: Artifact | str, target_path: str, aliases: Sequence[str] | None = None
-    ) -> dict[str, Any]:
-        """Link a version of an artifact to a collection of a registry; wait until it has arrived there.
+    ) -> Artifact:
+        """Link a version of an artifact to a collection; wait until it has arrived there.
 
         Args:
-            artifact: one that was logged; or `[[entity/]project/]name[:alias]`.
-            target_path: `[team/]registry/collection`; the first version makes the collection.
+            artifact: one that was logged, or is logged now; or `[[entity/]project/]name[:alias]`.
+            target_path: `[[entity/]project/]collection`, of the run's own project if it names none. The
+                project may be a registry, as `wandb-registry-model` or, if no project is called so, `model`.
+                The first version makes the collection.
             aliases: that the version gets in the collection.
 
         Returns:
-            The version in the registry.
+            The version in the collection.
 
         Raises:
             ValueError: an invalid target or alias, or the run is delivered to no server.
+            UnknownArtifact: there is no such artifact, project or registry (a LookupError).
             ArtifactNotLogged: the artifact has not arrived on the server.
             ServerError: the server rejected the request or is unreachable.
 
         Example:
             >>> model = run.log_artifact("model.pt", name="weights", type="model")
-            >>> run.link_artifact(model, "model/classifier", aliases=["staging"])
+            >>> run.link_artifact(model, "wandb-registry-model/classifier", aliases=["staging"])
         """
-        from runvitals.sdk.artifacts import registry_links
+        from runvitals.sdk.artifacts import links, lookup
         from runvitals.sdk.artifacts.artifact import Artifact
 
         scope = self._artifact_scope()
         if self.disabled:
-            return {}
+            return artifact if isinstance(artifact, Artifact) else Artifact("disabled", "unspecified")
+        links.link_target(target_path, scope.entity, self.project)
         if not isinstance(artifact, Artifact):
-            artifact = Artifact.from_source(registry_links.find_source(scope, artifact))
+            artifact = Artifact.from_source(lookup.find(scope, artifact))
+        elif not artifact.is_logged:
+            self.log_artifact(artifact)
         name = artifact.wait().qualified_name
-        return registry_links.link(scope, name, target_path, aliases or ())
+        return Artifact.from_source(links.link(scope, name, target_path, aliases or ()))
 
     def use_artifact(
         self,
@@ -179,7 +185,7 @@ class RunArtifacts(RecordedRun):
         registered_model_name: str,
         name: str | None = None,
         aliases: Sequence[str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> Artifact:
         """Record a version of a model, and link it to a collection of the registry `model`.
 
         Raises:
@@ -187,7 +193,7 @@ class RunArtifacts(RecordedRun):
             ServerError: the server rejected the request or is unreachable.
         """
         artifact = self.log_model(path, name)
-        return self.link_artifact(artifact, f"model/{registered_model_name}", aliases)
+        return self.link_artifact(artifact, f"model-registry/{registered_model_name}", aliases)
 
     def log_code(
         self,

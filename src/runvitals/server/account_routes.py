@@ -48,7 +48,7 @@ ACCOUNT_ROUTERS: Final = (
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
     _feature(
         "artifacts",
-        "search artifacts lineage logged_items deletions time_to_live",
+        "search artifacts lineage logged_items deletions time_to_live portfolios",
         "/artifacts",
         "/entities/",
         "/projects/",

@@ -468,6 +468,7 @@ def test_modules_of_wandb_are_importable() -> None:
     assert import_module("runvitals.lightgbm").__all__
     xgboost = import_module("runvitals.integration.xgboost")
     assert xgboost.WandbCallback is import_module("runvitals.xgboost").WandbCallback
+    assert runvitals.errors.term.termlog is runvitals.termlog
     assert runvitals.data_types.Image is runvitals.Image
     with pytest.raises(AttributeError, match=r"wandb\.integration\.openai; instead: init"):
         runvitals.integration.openai  # noqa: B018

@@ -220,6 +220,7 @@ def test_charts_of_scikit_learn(tmp_path: Path) -> None:
     runvitals.sklearn.plot_regressor(Ridge().fit(x, y), x, x, y, y)
     clusters = KMeans(3, n_init=1).fit(x)
     runvitals.sklearn.plot_clusterer(clusters, x, clusters.labels_)
+    runvitals.sklearn.plot_silhouette(clusters, x, [f"cluster {label}" for label in clusters.labels_])
     run.finish()
     read = runvitals.open_run(run.id, str(tmp_path))
     logged = {key.key: read.media(key.key)[0].items[0] for key in read.media_keys()}

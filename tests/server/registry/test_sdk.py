@@ -11,8 +11,10 @@ import pytest
 
 import runvitals
 from runvitals.cli import main
+from runvitals.model.artifacts import UnknownArtifact
 from runvitals.readers.servers.connection import ServerError
-from runvitals.readers.servers.registries import ServerRegistry, link_target
+from runvitals.readers.servers.registries import ServerRegistry
+from runvitals.sdk.artifacts.links import link_target
 from tests.server.registry.conftest import Registries
 
 
@@ -110,12 +112,28 @@ def test_a_run_links_what_it_logged(
     with runvitals.init(dir=str(tmp_path / "runs"), entity="vision", project="trainings") as run:
         model = run.log_artifact(str(tmp_path / "model.pt"), name="trained", type="model")
         linked = run.link_artifact(model, "models/classifier", aliases=["fresh"])
-    assert (linked["collection"], linked["aliases"]) == ("classifier", ["fresh", "latest"])
+        own, restricted = "vision/trainings/picked", "vision/restricted/picked"
+        same = [run.link_artifact(model, path) for path in ("picked", "trainings/picked", own)]
+        assert {each.qualified_name for each in same} == {f"{own}:v0"}
+        assert run.use_artifact("picked").qualified_name == f"{own}:v0"
+        for path in ("wandb-registry-models/classifier", "vision/wandb-registry-models/classifier"):
+            assert run.link_artifact(model, path).version == linked.version
+        new = run.link_model(str(tmp_path / "model.pt"), "net", "another", aliases=["fresh"])
+        assert new.qualified_name == "vision/wandb-registry-model/net:v0"
+        unlogged = runvitals.Artifact("later", "model")
+        assert unlogged.link("model-registry/net").qualified_name == "vision/wandb-registry-model/net:v1"
+        for hidden in (restricted, "nowhere/picked"):
+            with pytest.raises(UnknownArtifact, match=f"there is no project .*{hidden.split('/')[-2]}'"):
+                run.link_artifact(model, hidden)
+    assert (linked.qualified_name, linked.aliases) == (
+        "vision/wandb-registry-models/classifier:v0",
+        ["fresh", "latest"],
+    )
     version = models.ok("vera", "GET", "/models/collections/classifier/versions/fresh")
     assert (version["run"], version["author"]) == (run.id, "carol")
 
 
-@pytest.mark.parametrize("target", ["", "a", "/b/c", "a/b/c/d", "models/"])
+@pytest.mark.parametrize("target", ["", "/b/c", "a/b/c/d", "models/"])
 def test_invalid_targets(target: str) -> None:
     with pytest.raises(ValueError, match="invalid target"):
-        link_target(target, "vision")
+        link_target(target, "vision", "digits")

@@ -1,5 +1,6 @@
 // Who is signed in, on a server with accounts. Without accounts, nothing is requested.
 
+import { currentPath } from './address';
 import { get, send, type Account, type Preferences } from './api';
 import { dateStyle } from './dateStyle.svelte';
 import { here } from './route.svelte';
@@ -53,7 +54,7 @@ export function signOutHere(): void {
 
 /** The sign-in page, which leads back to the current view. */
 export function signInHref(): string {
-  const back = window.location.pathname + window.location.search;
+  const back = currentPath() + window.location.search;
   return back === '/' ? '/-/login' : `/-/login?next=${encodeURIComponent(back)}`;
 }
 

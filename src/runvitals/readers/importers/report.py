@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from runvitals.journal import paths
 from runvitals.readers.importers.run_draft import RunDraft
+from runvitals.readers.importers.sources import DAMAGE
 
 
 @dataclass(slots=True)
@@ -17,7 +19,7 @@ class ImportReport:
     Attributes:
         imported: ids of the runs that are new, with a line about each.
         existing: ids of runs that were imported before.
-        failed: ids of runs that could not be imported, with the reason.
+        failed: ids of runs, and names of files, that could not be imported, with the reason.
         left_out: what was not imported, with how often.
         total: how many runs the source has; 0 if that is not known.
     """
@@ -33,15 +35,32 @@ class ImportReport:
         """How many runs it has reported on."""
         return len(self.imported) + len(self.existing) + len(self.failed)
 
-    def attempt(self, run_id: str, directory: str, write: Callable[[], object]) -> None:
-        """Import a run with `write`, unless the data folder has it; report what prevents it."""
+    def attempt(self, run_id: str, directory: str, write: Callable[[], object], source: str = "") -> None:
+        """Import a run with `write`, unless the data folder has it; report what prevents it.
+
+        Args:
+            source: the file or folder that has the run.
+        """
         if os.path.exists(paths.run_dir(run_id, directory)):
             self.existing.append(run_id)
             return
-        try:
+        with self.reporting(run_id, source):
             write()
-        except (OSError, ValueError) as error:
-            self.failed[run_id] = str(error)
+
+    @contextmanager
+    def reporting(self, name: str, source: str = "") -> Iterator[None]:
+        """Report what prevents something, and go on with the rest.
+
+        Args:
+            name: the id of a run, or the name of a file.
+            source: the file or folder in which it is.
+        """
+        try:
+            yield
+        except DAMAGE as error:
+            kind = "" if isinstance(error, (OSError, ValueError)) else f"damaged: {type(error).__name__}: "
+            place = f"{source}: " if source and source not in str(error) else ""
+            self.failed[name] = f"{place}{kind}{error}"
 
     def leave_out(self, what: str, count: int = 1) -> None:
         """Count something that is not imported."""

@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from runvitals.base.json_codec import dumps
@@ -17,7 +16,7 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.model import media
 from runvitals.model.limits import RECORD_BYTES, TIME_MS
 from runvitals.model.run_state import State
-from runvitals.model.values import Sanitizer
+from runvitals.model.values import Sanitizer, valid_step
 from runvitals.monitoring.environment import redaction
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.media.run_files import RunFiles
@@ -157,14 +156,15 @@ class RunDraft:
     def __enter__(self) -> RunDraft:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._draft, ignore_errors=True)  # it is gone if the run is complete
 
     def row(self, time_ms: int, step: float | None, data: Mapping[str, Any]) -> None:
         """Write a row of logged values, or raise OSError."""
         values = self._values.row(data)
+        if valid_step(step) != step:
+            self.fault(f"a step that is not a number from -2⁵³ to 2⁵³: {str(step)[:40]}")
+            step = None
         if values:
             self._training.json(frames.HISTORY, {"t": self._time(time_ms), "step": step, "data": values})
             _raise_error(self._training)
@@ -203,7 +203,13 @@ class RunDraft:
         sanitizer = Sanitizer()
         (key,) = sanitizer.row({name: None})
         several = [{"kind": kind, **item} for item in items[:1000]]
-        value = {"t": self._time(time_ms), "step": step, "key": key, "kind": kind, "items": several}
+        value = {
+            "t": self._time(time_ms),
+            "step": valid_step(step),
+            "key": key,
+            "kind": kind,
+            "items": several,
+        }
         payload = dumps(sanitizer.value(value))
         if len(payload) <= RECORD_BYTES:
             self._media.record(frames.MEDIA, payload)
@@ -220,15 +226,20 @@ class RunDraft:
         """Store a file; returns the fields of an item that name it."""
         return self._files.add(content)
 
-    def saved_file(self, time_ms: int, name: str, path: str) -> None:
-        """Copy a file, as `run.save` does. One that cannot be read, or is too large, is counted."""
+    def store_file(self, path: str) -> dict[str, Any] | None:
+        """Store a copy of a file, as `store`; one that cannot be read, or is too large, is counted."""
         try:
-            item = self._files.add_file(os.path.realpath(path))
+            return self._files.add_file(os.path.realpath(path))
         except (OSError, ValueError) as error:
             self._values.fault(f"a file that could not be copied ({type(error).__name__})")
-            return
-        self.media(time_ms, None, name, media.FILE, [item])
-        self.files += 1
+            return None
+
+    def saved_file(self, time_ms: int, name: str, path: str) -> None:
+        """Copy a file, as `run.save` does. One that cannot be read, or is too large, is counted."""
+        item = self.store_file(path)
+        if item is not None:
+            self.media(time_ms, None, name, media.FILE, [item])
+            self.files += 1
 
     def fault(self, text: str, count: int = 1) -> None:
         """Count something that was left out."""

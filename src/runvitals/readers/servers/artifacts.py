@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 from runvitals.base import stored_keys
+from runvitals.model.artifact_names import checked_aliases
 from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion, UnknownArtifact
 from runvitals.readers.servers import responses
 from runvitals.readers.servers.artifact_contents import ArtifactContents
@@ -176,6 +177,29 @@ class ServerArtifact:
         """Return a run that logged or used it."""
         row = self._connection.get_of_run(run_id)
         return RemoteRun(self._connection, row, responses.run(row))
+
+
+def link_version(
+    connection: ApiConnection, artifact: str, place: ArtifactAddress, aliases: Sequence[str]
+) -> int:
+    """Link the version `[entity/]project/name:vN` to a collection of a project; return its number there.
+
+    Raises:
+        ValueError: an invalid alias.
+        UnknownArtifact: there is no such project.
+        ServerError: the server rejected the request or is unreachable.
+    """
+    name, _, version = artifact.partition(":")
+    body = {"artifact": name, "version": version, "aliases": checked_aliases(aliases)}
+    try:
+        linked: dict[str, int] = connection.send("POST", _path(place), body)
+    except ServerError as error:
+        if error.status == 404:
+            raise UnknownArtifact(
+                f"{artifact} cannot be linked to {place} on {connection.url}: {error}"
+            ) from None
+        raise
+    return linked["version"]
 
 
 def _project_path(address: ArtifactAddress) -> str:

@@ -11,8 +11,9 @@ from runvitals.model.artifact_names import checked_aliases
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.readers.servers import responses
 from runvitals.readers.servers.artifact_contents import ArtifactContents
-from runvitals.readers.servers.connection import ApiConnection
+from runvitals.readers.servers.connection import ApiConnection, ServerError
 from runvitals.sdk.artifacts.download import FileSelection, download
+from runvitals.sdk.artifacts.local_paths import folder_of
 
 _PAGE: Final = 200
 _PREFIX: Final = "wandb-registry-"
@@ -125,9 +126,8 @@ class ServerRegistry:
             ServerError: a file could not be fetched.
         """
         found = self.version(name)
-        number = f"v{found['version']}"
-        target = folder or os.path.join("artifacts", f"{found['collection']}:{number}")
-        path = self._version(f"{found['collection']}:{number}")
+        target = folder or folder_of(found["collection"], found["version"])
+        path = self._version(f"{found['collection']}:v{found['version']}")
         download(_LinkedFiles(self._connection, path), target, FileSelection(tuple(include)))
         return os.path.abspath(target)
 
@@ -181,19 +181,17 @@ def registry_of(connection: ApiConnection, name: str) -> ServerRegistry:
     return ServerRegistry(connection, team, registry)
 
 
-def link_target(path: str, entity: str | None) -> tuple[str, str]:
-    """Return the registry `team/name` and the collection of a target `[team/]registry/collection`.
+def ensure_registry(connection: ApiConnection, team: str, name: str) -> None:
+    """Create a registry of a team if it does not exist.
 
     Raises:
-        ValueError: it is none, or names no team.
+        ServerError: the server rejected the request or is unreachable.
     """
-    parts = path.partition(":")[0].split("/")
-    if len(parts) == 2 and entity:
-        parts = [entity, *parts]
-    if len(parts) != 3 or not all(parts):
-        raise ValueError(f"invalid target {path!r}; expected [team/]registry/collection")
-    team, registry, collection = parts
-    return f"{team}/{registry.removeprefix(_PREFIX)}", collection
+    try:
+        connection.send("POST", f"/teams/{_quote(team)}/registries", {"name": name})
+    except ServerError as error:
+        if error.status != 409:
+            raise
 
 
 def _quote(name: str) -> str:

@@ -8,7 +8,6 @@ ABSENT_NAMES: Final = {
     "new_draft": "a new Artifact of the same name; unchanged files are stored once",
     "get": "get_entry(name).download()",
     "checkout": "download(root)",
-    "link": "run.link_artifact(artifact, target)",
     "finalize": "run.log_artifact(artifact)",
     "manifest": "files()",
     "json_encode": "files()",

@@ -10,12 +10,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import IO, Any, Final, NoReturn
 
-from runvitals.model.artifact_names import (
-    checked_aliases,
-    checked_description,
-    checked_label,
-    checked_tags,
-)
+from runvitals.model.artifact_names import checked_aliases, checked_description, checked_label, checked_tags
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import lookup
 from runvitals.sdk.artifacts.absent_names import ABSENT_NAMES
@@ -215,15 +210,17 @@ class Artifact:
     ) -> Sequence[ArtifactEntry]:
         """Add the address of a content that is kept elsewhere, or of all contents below a prefix.
 
-        It is not read, except `file://…`, of which the MD5 is computed. With `checksum`, its size and ETag
-        are asked for now, so that `download` can fetch and check it; else the address identifies it.
+        It is not read, except `file://…`, of which the MD5 is computed. Its size and ETag are asked for with
+        `checksum`, and of `https://` if that answers within 5 s, so that `download` can check the content;
+        else the address identifies it.
 
         Args:
             uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files, and with
                 `checksum` a prefix as `s3://bucket/folder` all objects below it.
             name: its path in the artifact, or the folder for what is below; default: from the address.
             checksum: for `https://`, `s3://`, `gs://` and `az://`; buckets need `runvitals[bucket]`, and
-                credentials in the environment. Default: for what ends with `/`, such as `s3://bucket/folder/`.
+                credentials in the environment. Default: for what ends with `/`, such as `s3://bucket/folder/`,
+                and for `https://`.
             max_objects: an error if a folder or prefix has more; default: 250,000, the most of an artifact.
 
         Raises:
@@ -236,10 +233,7 @@ class Artifact:
     def new_file(
         self, name: str, mode: str = "w", encoding: str | None = None, policy: str = "mutable"
     ) -> Iterator[IO[Any]]:
-        """Write a new file of the artifact.
-
-        Args:
-            policy: ignored.
+        """Write a new file of the artifact; `policy` is ignored.
 
         Example:
             >>> with artifact.new_file("labels.json") as file:
@@ -287,9 +281,8 @@ class Artifact:
             per_page, start: ignored; W&B's function has them.
         """
         source = self._require_source()
-        return [
-            ArtifactFile(entry, source) for entry in source.entries() if names is None or entry.path in names
-        ]
+        entries = source.entries()
+        return [ArtifactFile(entry, source) for entry in entries if names is None or entry.path in names]
 
     def get_entry(self, name: str) -> ArtifactFile:
         """Return a file or reference by its path.
@@ -297,14 +290,12 @@ class Artifact:
         Raises:
             KeyError: there is none.
         """
-        for file in self.files():
-            if file.path == name:
-                return file
+        for file in self.files([name]):
+            return file
         raise KeyError(f"the artifact {self.name} has no file {name!r}")
 
-    def get_path(self, name: str) -> ArtifactFile:
-        """Return a file or reference by its path; W&B's former name of `get_entry`."""
-        return self.get_entry(name)
+    get_path = get_entry
+    """W&B's former name of `get_entry`."""
 
     def download(
         self,
@@ -317,7 +308,8 @@ class Artifact:
         """Write all files below a folder, several at a time; return the folder.
 
         Files that are there with the right content are not fetched again. References are fetched and checked
-        if they were logged with a checksum, and left out otherwise.
+        if they were logged with a checksum. Without one, those of `https://` are fetched and a message says
+        so, and others are left out.
 
         Args:
             root: default: `artifacts/NAME:vN` in the working directory.
@@ -451,8 +443,7 @@ class Artifact:
         if self._source is None:
             self._look()
         if self._source is None:
-            why = "was not logged" if self._scope is None else "has not arrived yet: call wait()"
-            raise ArtifactNotLogged(f"the artifact {self._name!r} {why}")
+            raise ArtifactNotLogged(f"the artifact {self._name!r} has not arrived yet: call wait()")
         return self._source
 
     def _look(self) -> bool:
@@ -480,12 +471,14 @@ class Artifact:
         """
         if self._draft is None:
             return
-        package = import_module("runvitals")  # it imports this module
-        if package.run is not None:
-            package.run.log_artifact(self)
-        else:
-            with package.init(project=project, job_type="auto") as run:
-                run.log_artifact(self)
+        with _open_run(project) as run:
+            run.log_artifact(self)
+
+    def link(self, target_path: str, aliases: Sequence[str] | None = None) -> Artifact:
+        """Link the version to a collection, in the open run or a run of its own; see `Run.link_artifact`."""
+        with _open_run() as run:
+            linked: Artifact = run.link_artifact(self, target_path, aliases)
+        return linked
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ABSENT_NAMES:
@@ -494,3 +487,14 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<Artifact {self._name} of the type {self._type}>"
+
+
+@contextmanager
+def _open_run(project: str | None = None) -> Iterator[Any]:
+    """Give the open run, or one of its own for this block."""
+    package = import_module("runvitals")  # it imports this module
+    if package.run is not None:
+        yield package.run
+    else:
+        with package.init(project=project, job_type="auto") as run:
+            yield run

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ from urllib.parse import quote_plus
 
 from runvitals.base.parallel_work import failures_of
 from runvitals.base.progress import TransferProgress
+from runvitals.base.terminal_text import inert
 from runvitals.model import small_files
 from runvitals.model.artifact_names import checked_path
 from runvitals.model.artifacts import ArtifactEntry
@@ -80,6 +82,12 @@ def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
     """
     os.makedirs(folder, exist_ok=True)
     entries = [entry for entry in wanted.of(source.entries()) if _is_kept_or_readable(entry)]
+    unknown = [entry for entry in entries if entry.reference and not references.is_known(entry)]
+    if unknown:
+        more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+        what = f"{unknown[0].reference}{more}"
+        text = f"runvitals: {what}: the content is not checked, as it was logged without a checksum"
+        print(inert(text), file=sys.stderr)
     paths = {entry.path: local_path(folder, checked_path(entry.path)) for entry in entries}
     written: set[str] = set()
     with TransferProgress(

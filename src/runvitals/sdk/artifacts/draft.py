@@ -85,7 +85,8 @@ class ArtifactDraft:
         """Add an address; return its entries. A `file://` address is read for its MD5.
 
         Args:
-            checksum: read what identifies the content of other addresses, too; None: if one ends with `/`.
+            checksum: read what identifies the content of other addresses, too; None: if one ends with
+                `/`, and of `https://` if it answers soon.
             max_objects: the most files below a folder or prefix; None: as many as an artifact may have.
 
         Raises:
@@ -101,8 +102,10 @@ class ArtifactDraft:
         if checksum or (checksum is None and uri.endswith("/") and parts.scheme in SCHEMES):
             return self._add_found(uri, name, most)
         path = checked_path(name or _last_part(parts))
-        checked_reference(uri, uri)
-        return [self._add(ArtifactEntry(path, uri, None, uri))]
+        known = references.web_identity(uri) if checksum is None and references.is_web(uri) else None
+        digest, size = known or (uri, None)
+        checked_reference(uri, digest)
+        return [self._add(ArtifactEntry(path, digest, size, uri))]
 
     def _add_found(self, uri: str, name: str | None, most: int) -> list[ArtifactEntry]:
         """Add what is at an address, or all that is below it; nothing unless all can be added."""

@@ -7,19 +7,38 @@ import hashlib
 import os
 import re
 import shutil
+import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
-from urllib.error import URLError
-from urllib.parse import unquote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, unquote, urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
 
 from runvitals.base.replaced_files import replacing
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.store.files.bucket_location import SCHEMES
-from runvitals.store.files.bucket_objects import ObjectIdentity, object_identity, objects_below, read_object
+from runvitals.store.files.bucket_objects import (
+    VERSION,
+    ObjectIdentity,
+    object_identity,
+    objects_below,
+    read_object,
+)
 
 _TIMEOUT_S: Final = 30.0
+_SOON_S: Final = 5.0
 _BUFFER_BYTES: Final = 1 << 20
 _MD5_HEX: Final = re.compile(r"[0-9a-f]{32}")
 _WEB: Final = ("http", "https")
@@ -48,11 +67,23 @@ def identity(address: str) -> ContentIdentity:
         path = local_file(address)
         return ContentIdentity(md5_of(path), os.path.getsize(path))
     if scheme in _WEB:
-        with _web(address, "HEAD") as response:
-            return _web_identity(address, response.headers)
+        return _asked_identity(address, _TIMEOUT_S)
     if scheme in SCHEMES:
         return _object_identity(address, object_identity(address))
     raise ValueError(f"{address!r} cannot be read: expected file://, https://, {', '.join(SCHEMES)}://")
+
+
+def web_identity(address: str) -> ContentIdentity | None:
+    """Return what identifies the content at an `https://` address, if it answers soon; else None."""
+    try:
+        return _asked_identity(address, _SOON_S)
+    except (OSError, ValueError):
+        return None
+
+
+def is_web(address: str) -> bool:
+    """Return whether an address is one of `http://` or `https://`."""
+    return urlsplit(address).scheme in _WEB
 
 
 class FoundReference(NamedTuple):
@@ -66,6 +97,9 @@ class FoundReference(NamedTuple):
 def found_at(address: str) -> Iterator[FoundReference]:
     """Yield what is at an address, or all objects below it if it is a prefix of a bucket.
 
+    The address of an object names its version if its bucket keeps versions: it can be fetched although there
+    is a newer one. Lists of objects do not say which version each is.
+
     Raises:
         ValueError: contents with such an address cannot be read.
         OSError: it cannot be read, or there is nothing.
@@ -77,7 +111,8 @@ def found_at(address: str) -> Iterator[FoundReference]:
     missing: OSError = FileNotFoundError(f"{address} cannot be read: there is nothing below it")
     if not address.endswith("/") and parts.path:
         try:
-            yield FoundReference("", address, identity(address))
+            there = object_identity(address)
+            yield FoundReference("", _versioned(address, there), _object_identity(address, there))
             return
         except FileNotFoundError as error:
             missing = error
@@ -90,18 +125,24 @@ def found_at(address: str) -> Iterator[FoundReference]:
 
 
 def is_known(entry: ArtifactEntry) -> bool:
-    """Return whether it was recorded what identifies the content of a reference."""
-    return entry.digest != entry.reference or entry.bytes is not None
+    """Return whether it was recorded what identifies the content of a reference.
+
+    W&B's clients send the size 0 if they do not know it.
+    """
+    return entry.digest != entry.reference or bool(entry.bytes)
 
 
 def is_readable(entry: ArtifactEntry) -> bool:
-    """Return whether the content of a reference can be fetched, and be checked."""
+    """Return whether the content of a reference can be fetched.
+
+    That of a bucket must be known, to be checked: without, it may be a prefix.
+    """
     scheme = urlsplit(entry.reference or "").scheme
-    return is_known(entry) and scheme in ("file", *_WEB, *SCHEMES)
+    return scheme in _WEB or (is_known(entry) and scheme in ("file", *SCHEMES))
 
 
 def fetch(entry: ArtifactEntry, path: str) -> None:
-    """Write the content of a reference to a path, if it is still the one that was logged.
+    """Write the content of a reference to a path, if it is still the one that was logged, as far as known.
 
     Raises:
         ReferenceChanged: it is another one.
@@ -112,7 +153,7 @@ def fetch(entry: ArtifactEntry, path: str) -> None:
     if scheme == "file":
         _fetch_local(entry, local_file(address), path)
     elif scheme in _WEB:
-        with _web(address, "GET") as response:
+        with _web(address, "GET", _TIMEOUT_S) as response:
             _check(entry, _web_identity(address, response.headers))
             _write(entry, iter(lambda: response.read(_BUFFER_BYTES), b""), path)
     else:
@@ -161,8 +202,11 @@ def _write(entry: ArtifactEntry, pieces: Iterable[bytes], path: str) -> None:
 
 
 def _check(entry: ArtifactEntry, there: ContentIdentity) -> None:
+    if not is_known(entry):
+        return
     same_size = entry.bytes is None or there.bytes is None or there.bytes == entry.bytes
-    if same_size and (entry.digest in (there.digest, entry.reference) or not _comparable(entry)):
+    same = entry.digest == entry.reference or _plain_tag(entry.digest) == _plain_tag(there.digest)
+    if same_size and (same or not _comparable(entry)):
         return
     raise ReferenceChanged(f"the content at {entry.reference} is not the one that was logged")
 
@@ -172,14 +216,59 @@ def _comparable(entry: ArtifactEntry) -> bool:
     return not (entry.reference or "").startswith("gs://") or bool(_MD5_HEX.fullmatch(entry.digest))
 
 
-@contextmanager
-def _web(address: str, method: str) -> Iterator[Any]:
+def _asked_identity(address: str, timeout_s: float) -> ContentIdentity:
+    """Return what identifies the content at a web address; some services answer no HEAD."""
     try:
-        # The user wrote the scheme, or those who logged the artifact: http or https.
-        with urlopen(Request(address, method=method), timeout=_TIMEOUT_S) as response:
+        with _web(address, "HEAD", timeout_s) as response:
+            return _web_identity(address, response.headers)
+    except OSError as error:
+        if not isinstance(error.__cause__, HTTPError):
+            raise
+    with _web(address, "GET", timeout_s) as response:
+        return _web_identity(address, response.headers)
+
+
+@contextmanager
+def _web(address: str, method: str, timeout_s: float) -> Iterator[Any]:
+    try:
+        with _OPENER.open(Request(address, method=method), timeout=timeout_s) as response:
             yield response
     except URLError as error:
-        raise OSError(f"{address} cannot be read: {error}") from None
+        if isinstance(error, HTTPError):
+            error.close()
+        raise OSError(f"{address} cannot be read: {error}") from error
+
+
+class _CheckedAddresses(HTTPRedirectHandler):
+    """Refuses addresses of the link, where clouds have a machine's secrets: anybody may log an address."""
+
+    handler_order = 0
+
+    def http_request(self, request: Request) -> Request:
+        host = urlsplit(request.full_url).hostname or ""
+        try:
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError:  # a proxy may know it
+            return request
+        for *_, address in addresses:
+            if ip_address(str(address[0]).partition("%")[0]).is_link_local:
+                raise URLError(f"{host} is an address of this link, which references may not name")
+        return request
+
+    https_request = http_request
+
+
+_OPENER: Final = OpenerDirector()
+for _handler in (
+    ProxyHandler,
+    HTTPHandler,
+    HTTPSHandler,
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    UnknownHandler,
+    _CheckedAddresses,
+):  # fmt: skip - no other schemes: who logged an artifact may redirect to any
+    _OPENER.add_handler(_handler())
 
 
 def _web_identity(address: str, headers: Any) -> ContentIdentity:
@@ -187,9 +276,22 @@ def _web_identity(address: str, headers: Any) -> ContentIdentity:
     return ContentIdentity(_tag(headers.get("ETag")) or address, int(length) if length.isdigit() else None)
 
 
+def _versioned(address: str, there: ObjectIdentity) -> str:
+    """Return the address of this version. Google Cloud numbers objects of buckets without versions, too."""
+    if there.version is None or VERSION in address or address.startswith("gs://"):
+        return address
+    return f"{address}{VERSION}{quote(there.version, safe='')}"
+
+
 def _object_identity(address: str, there: ObjectIdentity) -> ContentIdentity:
     return ContentIdentity(there.tag or address, there.bytes)
 
 
 def _tag(text: str | None) -> str:
-    return (text or "").removeprefix("W/").strip('"')
+    """Return an ETag as W&B's clients write it."""
+    return (text or "").strip('"')
+
+
+def _plain_tag(tag: str) -> str:
+    """Return what is the same in the ETags of a content, whether it is sent packed or not."""
+    return tag.removeprefix("W/").strip('"').removesuffix("-gzip")

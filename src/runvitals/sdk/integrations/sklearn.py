@@ -249,7 +249,7 @@ def plot_silhouette(
     if cluster_labels is None:
         cluster_labels = clusterer.labels_
     values = import_module("sklearn.metrics").silhouette_samples(X, cluster_labels, metric=metric)
-    named = [_class_name(int(cluster), labels) for cluster in cluster_labels]
+    named = [_class_name(cluster, labels) for cluster in _numpy().asarray(cluster_labels).tolist()]
     ranked = sorted(zip(named, values.tolist(), strict=True), key=lambda row: (row[0], -row[1]))
     rows = [[cluster, place, value] for place, (cluster, value) in enumerate(ranked)]
     step = len(rows) // _MAX_SILHOUETTE + 1

@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from runvitals.server.http.connection import ConnectionConfig, check_timeouts
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.logs import AccessLog, LogFormat, configure
+from runvitals.server.http.public_path import BelowPath
 from runvitals.server.services import app_services
 
 HOST = "127.0.0.1"
@@ -206,6 +207,7 @@ def serve(
     listener: socket.socket,
     log_format: LogFormat = "text",
     signals: EndSignals | None = None,
+    path: str = "",
 ) -> None:
     """Serve until SIGINT or SIGTERM, and return when the requests in flight are answered.
 
@@ -213,12 +215,14 @@ def serve(
 
     Args:
         signals: of the `signals_noted` block that this is called in; None if there is none.
+        path: the path below which proxies pass requests on, if they keep it.
     """
     configure(log_format)
     with until_interrupted(), ExitStack() as stack, listener, _tuned_interpreter():
         log, limits = AccessLog(app), ConnectionLimits(connections=_max_connections())
         signals = signals or stack.enter_context(signals_noted())
-        Server(log, limits, log.rejected, signals).run(sockets=[listener])
+        below = BelowPath(log, log.closing, path)
+        Server(below, limits, log.rejected, signals).run(sockets=[listener])
 
 
 @contextmanager

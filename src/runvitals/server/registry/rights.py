@@ -26,13 +26,19 @@ def changer_of(access: AccessControl, requester: Requester, project_id: int) -> 
     return Changer(requester.actor, may)
 
 
-def check_source(access: AccessControl, requester: Requester, source: Collection) -> None:
-    """Check that a version may be linked out of its project: who reads the registry reads its files there.
+def check_source(
+    access: AccessControl, requester: Requester, source: Collection, target_project_id: int
+) -> None:
+    """Check that a version may be linked to a project: who reads that one reads the version's files there.
+
+    Within its own project it may, and where there are no accounts.
 
     Raises:
         LinkRefused: the project is restricted, and the requester neither owns nor administers it; the
             text names who does.
     """
+    if source.project_id == target_project_id or isinstance(requester.principal, Operator):
+        return
     project = access.directory.project(source.project_id)
     if project.is_registry or project.visibility not in (Visibility.RESTRICTED, Visibility.PRIVATE):
         return

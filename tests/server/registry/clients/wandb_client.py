@@ -30,8 +30,12 @@ def link(name: str) -> dict[str, Any]:
     run.link_artifact(logged, f"model-registry/{name}", aliases=["as before"])
     shared = f"organisation/wandb-registry-shared/{name}"
     run.link_artifact(logged, shared, aliases=["for all"])
+    own = f"{TEAM}/trainings/picked {name}"
+    for path, alias in ((f"picked {name}", "a"), (f"trainings/picked {name}", "b"), (own, "c")):
+        run.link_artifact(logged, path, aliases=[alias])
     run.finish()
     api = wandb.Api()
+    assert {"a", "b", "c"} <= set(api.artifact(f"{own}:v0").aliases)
     linked = api.artifact(f"{target}:better")
     assert api.artifact(f"{TEAM}/model-registry/{name}:as before").version == linked.version
     assert api.artifact(f"{shared}:for all").version == "v0"

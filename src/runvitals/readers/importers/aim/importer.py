@@ -59,7 +59,7 @@ def import_aim(
         if run_id is not None and id_here != run_id:
             continue
         write = partial(_import_run, repository, hash, id_here, directory, project, team, report)
-        report.attempt(id_here, directory, write)
+        report.attempt(id_here, directory, write, path)
         yield report
     yield report
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import quote
 
 from runvitals.readers.importers.aim.entries import AimDatabase, plain, put, value_of
 from runvitals.readers.importers.csv_files.cells import time_ms
+from runvitals.readers.importers.sources import open_sqlite
 
 _FIELDS: Final = ("val", "step", "epoch", "time")
 _ABOUT: Final = ("attrs", "contexts", "end_time")
@@ -148,9 +148,8 @@ class AimRepository:
         if not os.path.isfile(path):
             return {}
         try:
-            with closing(
-                sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True)
-            ) as database:
+            with closing(open_sqlite(path, "Aim", ("run", "experiment", "run_tag", "tag"))) as database:
+                database.text_factory = lambda content: content.decode("utf-8", "replace")
                 rows = database.execute(
                     "SELECT run.id, hash, run.name, run.description, experiment.name, run.created_at "
                     "FROM run LEFT JOIN experiment ON experiment.id = run.experiment_id"

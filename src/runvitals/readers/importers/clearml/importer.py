@@ -53,15 +53,13 @@ def import_clearml(
     sources = sessions_at(path)
     report = ImportReport(total=len(sources))
     for source in sources:
-        try:
+        with report.reporting(os.path.basename(source), source):
             if os.path.isfile(source):
                 with TemporaryDirectory(prefix="runvitals-clearml-") as folder:
                     unpack(source, folder)
                     _import_session(folder, directory, project, run_id, team, report, True)
             else:
                 _import_session(source, directory, project, run_id, team, report, False)
-        except (OSError, ValueError) as error:
-            report.failed[os.path.basename(source)] = str(error)
         yield report
 
 
@@ -200,11 +198,11 @@ class _SessionImport:
             self._report.leave_out("images whose file is missing")
             return
         step = event.get("iter")
-        with open(path, "rb") as file:
-            item = draft.store(file.read())
-        draft.media(
-            int(event["timestamp"]), step if isinstance(step, int) else None, name, media.IMAGE, [item]
-        )
+        item = draft.store_file(path)
+        if item is not None:
+            draft.media(
+                int(event["timestamp"]), step if isinstance(step, int) else None, name, media.IMAGE, [item]
+            )
 
     def _copy_artifacts(self, draft: RunDraft, time_ms: int) -> None:
         artifacts = _items(_mapping(self._session.task.get("execution")).get("artifacts"))

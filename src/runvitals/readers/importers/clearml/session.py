@@ -9,11 +9,18 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from runvitals.model.limits import TIME_MS
+from runvitals.readers.importers.sources import checked_file, text_lines
+
 TASK: Final = "task.json"
 _METRICS: Final = "metrics.jsonl"
 _LOG: Final = "log.jsonl"
 _DATA: Final = "data"
 _KEPT: Final = (TASK, _METRICS, _LOG, f"{_DATA}/")
+_MOST_FILES: Final = 100_000
+_UNPACKED: Final = 1 << 30
+_TIMES: Final = 200
+_LINE_CHARACTERS: Final = 1 << 24
 _DAMAGED: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 """What reading a damaged or encrypted zip file raises."""
 
@@ -36,9 +43,9 @@ class ClearmlSession:
     def __init__(self, folder: str) -> None:
         self._folder = os.path.realpath(folder)
         path = os.path.join(folder, TASK)
-        with open(path, encoding="utf-8", errors="replace") as file:
+        with open(checked_file(path), encoding="utf-8", errors="replace") as file:
             try:
-                task = json.load(file)
+                task = json.loads(file.read(_LINE_CHARACTERS))
             except (ValueError, RecursionError) as error:
                 raise ValueError(f"{path} is not the JSON of a task: {error}") from None
         if not isinstance(task, dict) or not isinstance(task.get("id"), str):
@@ -59,7 +66,7 @@ class ClearmlSession:
         if not os.path.isfile(path):
             return
         with open(path, encoding="utf-8", errors="replace") as file:
-            for line in file:
+            for line in text_lines(file, _LINE_CHARACTERS):
                 if not line.strip():
                     continue
                 try:
@@ -68,7 +75,8 @@ class ClearmlSession:
                     self.damaged += 1
                     continue
                 for event in events if isinstance(events, list) else [events]:
-                    if isinstance(event, dict) and isinstance(event.get("timestamp"), (int, float)):
+                    moment = event.get("timestamp") if isinstance(event, dict) else None
+                    if isinstance(moment, (int, float)) and -TIME_MS < moment < TIME_MS:
                         yield event
                     else:
                         self.damaged += 1
@@ -104,9 +112,14 @@ def unpack(path: str, into: str) -> None:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name for name in archive.namelist() if name.startswith(_KEPT)]
+            kept = [entry for entry in archive.infolist() if entry.filename.startswith(_KEPT)]
+            names = [entry.filename for entry in kept]
             if TASK not in names:
                 raise ValueError(f"{path} is no session of ClearML: it has no {TASK}")
+            if len(kept) > _MOST_FILES:
+                raise ValueError(f"{path} has {len(kept):,} files; at most {_MOST_FILES:,} are allowed")
+            if sum(entry.file_size for entry in kept) > max(_UNPACKED, _TIMES * os.stat(path).st_size):
+                raise ValueError(f"{path} unpacks to more than {_TIMES} times its size")
             archive.extractall(into, names)
     except _DAMAGED as error:
         raise ValueError(f"{path} cannot be unpacked: {error}") from None
@@ -121,7 +134,7 @@ def sessions_at(path: str) -> list[str]:
     if os.path.isfile(path) or os.path.isfile(os.path.join(path, TASK)):
         return [path]
     names = sorted(os.listdir(path)) if os.path.isdir(path) else []
-    zips = [name for name in names if name.endswith(".zip")]
+    zips = [name for name in names if name.endswith(".zip") and os.path.isfile(os.path.join(path, name))]
     folders = [
         name for name in names if f"{name}.zip" not in zips and os.path.isfile(os.path.join(path, name, TASK))
     ]

@@ -13,6 +13,7 @@ from runvitals.readers.importers.csv_files.columns import TableColumns, columns_
 from runvitals.readers.importers.csv_files.table import Table, open_table
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
+from runvitals.readers.importers.sources import REFUSED, checked_file, files_below
 
 _SUFFIXES: Final = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
@@ -36,36 +37,37 @@ def import_csv(
         FileNotFoundError: no such file, or none in the folder.
         ValueError: `run_id` for several files.
     """
-    files = csv_files(path)
+    refused: list[str] = []
+    files = csv_files(path, refused)
     if run_id is not None and len(files) > 1:
         raise ValueError(
             f"--run {run_id} applies to a single file, but {len(files)} files were found in {path}"
         )
     report = ImportReport(total=len(files))
+    report.leave_out(REFUSED, len(refused))
     for file in files:
         name = _name_of(file)
         id_here = paths.check_run_id(run_id) if run_id else id_of(file)
         project_name = project or os.path.basename(os.path.dirname(os.path.abspath(file))) or "csv"
         about = RunDescription(id_here, project_name, "csv", 0, name, team=team)
-        report.attempt(id_here, directory, partial(_write_run, file, directory, about, report))
+        report.attempt(id_here, directory, partial(_write_run, file, directory, about, report), file)
         yield report
 
 
-def csv_files(path: str) -> list[str]:
-    """Return the CSV files at a path, sorted by name.
+def csv_files(path: str, refused: list[str]) -> list[str]:
+    """Return the CSV files at a path, sorted by name; see `files_below`.
 
     Raises:
         FileNotFoundError: there are none.
     """
     if not os.path.isdir(path):
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"there is no file {path}")
-        return [path]
+        return [checked_file(path)]
     files = sorted(
         os.path.join(folder, name)
-        for folder, _, names in os.walk(path)
+        for folder, names in files_below(
+            path, lambda name: name.lower().endswith(_SUFFIXES) and not name.startswith("."), refused
+        )
         for name in names
-        if name.lower().endswith(_SUFFIXES) and not name.startswith(".")
     )
     if not files:
         raise FileNotFoundError(f"there is no CSV file ({', '.join(_SUFFIXES)}) in {path}")

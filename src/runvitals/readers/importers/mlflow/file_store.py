@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from runvitals.readers.importers.mlflow.local_artifacts import local_artifacts
 from runvitals.readers.importers.mlflow.run import MlflowArtifact, MlflowMetric, MlflowStoreRun
+from runvitals.readers.importers.sources import checked_file, text_lines
 
 _STATUSES = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _DESCRIPTION = "meta.yaml"
+_TEXT_CHARACTERS = 1 << 20
+_LINE_CHARACTERS = 1000
 
 
 class MlflowFileStore:
@@ -27,6 +30,8 @@ class MlflowFileStore:
         self._folder = folder
         self._roots = [folder] if artifacts is None else [folder, os.path.abspath(artifacts)]
         self.total = self.deleted = self.unreadable = 0
+        self.damaged: dict[str, str] = {}
+        self._places: dict[str, str] = {}
         if not any(os.path.isfile(os.path.join(path, _DESCRIPTION)) for path in _folders(folder)):
             raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
 
@@ -49,30 +54,33 @@ class MlflowFileStore:
                 if "deleted" in (about.get("lifecycle_stage"), experiment.get("lifecycle_stage")):
                     self.deleted += 1
                     continue
-                yield _run(folder, about, experiment.get("name") or os.path.basename(path))
+                try:
+                    run = _run(folder, about, experiment.get("name") or os.path.basename(path))
+                except OSError as error:
+                    self.damaged[os.path.relpath(folder, self._folder)] = str(error)
+                    continue
+                self._places[run.id] = folder
+                yield run
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
         """Yield the values of all metrics of a run.
 
         A line that is not a value, such as a cut one, is left out.
         """
-        for folder in _run_folders(self._folder, run.id):
-            root = os.path.join(folder, "metrics")
-            for key, path in _files(root):
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    for line in file:
-                        metric = _metric(key, line)
-                        if metric is not None:
-                            yield metric
-                        else:
-                            self.unreadable += 1
+        for key, path in _files(os.path.join(self._places[run.id], "metrics")):
+            with open(path, encoding="utf-8", errors="replace") as file:
+                for line in text_lines(file, _LINE_CHARACTERS):
+                    metric = _metric(key, line)
+                    if metric is not None:
+                        yield metric
+                    else:
+                        self.unreadable += 1
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
         """Return the files of a run, if they are on this machine."""
-        for folder in _run_folders(self._folder, run.id):  # where they are even if the store was moved
-            inside = os.path.join(folder, "artifacts")
-            if any(_files(inside)):
-                return local_artifacts(inside, self._folder, self._roots)
+        inside = os.path.join(self._places[run.id], "artifacts")  # where they are if the store was moved
+        if any(_files(inside)):
+            return local_artifacts(inside, self._folder, self._roots)
         return local_artifacts(run.artifact_uri, self._folder, self._roots)
 
     def close(self) -> None:
@@ -95,18 +103,15 @@ def _run(folder: str, about: dict[str, str], experiment: str) -> MlflowStoreRun:
     )
 
 
-def _run_folders(root: str, run_id: str) -> Iterator[str]:
-    for experiment in _folders(root):
-        folder = os.path.join(experiment, run_id)
-        if os.path.isfile(os.path.join(folder, _DESCRIPTION)):
-            yield folder
-
-
 def _folders(path: str) -> list[str]:
-    """Return the folders in a folder, without hidden ones; empty if there is none."""
+    """Return the folders in a folder, without hidden ones and links; empty if there is none."""
     try:
         with os.scandir(path) as entries:
-            folders = [entry for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+            folders = [
+                entry
+                for entry in entries
+                if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".")
+            ]
             return sorted(entry.path for entry in folders)
     except OSError:
         return []
@@ -123,8 +128,8 @@ def _files(root: str) -> Iterator[tuple[str, str]]:
 
 
 def _text(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
+    with open(checked_file(path), encoding="utf-8", errors="replace") as file:
+        return file.read(_TEXT_CHARACTERS)
 
 
 def _read_description(folder: str) -> dict[str, str] | None:
@@ -134,7 +139,7 @@ def _read_description(folder: str) -> dict[str, str] | None:
     """
     try:
         content = _text(os.path.join(folder, _DESCRIPTION))
-    except OSError:
+    except (OSError, ValueError):
         return None
     fields: dict[str, str] = {}
     for line in content.splitlines():
@@ -154,7 +159,7 @@ def _unquote(value: str) -> str:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.lstrip("-").isdigit() else None
+    return int(text) if text and text.removeprefix("-").isdecimal() and len(text) < 20 else None
 
 
 def _metric(key: str, line: str) -> MlflowMetric | None:

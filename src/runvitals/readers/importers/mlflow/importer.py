@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from itertools import pairwise
 from math import isfinite
 from statistics import median
 from typing import Any
 
-from runvitals.journal import paths
 from runvitals.model.metrics.mlflow import PREFIX, from_mlflow
 from runvitals.model.run_state import State
 from runvitals.readers.importers.mlflow.run import MlflowMetric, MlflowStore, MlflowStoreRun
@@ -48,15 +47,10 @@ def import_mlflow(
             report.total = store.total
             if run_id is not None and run.id != run_id:
                 continue
-            known_id = run_id_of(run.id)
-            if os.path.exists(paths.run_dir(known_id, directory)):
-                report.existing.append(known_id)
-            else:
-                try:
-                    _import_run(store, run, directory, project or run.experiment, team, report)
-                except (OSError, ValueError) as error:
-                    report.failed[run.id] = str(error)
+            write = partial(_import_run, store, run, directory, project or run.experiment, team, report)
+            report.attempt(run_id_of(run.id), directory, write)
             yield report
+        report.failed.update(store.damaged)
         report.leave_out("deleted runs", store.deleted)
         report.leave_out("values that are not numbers", store.unreadable)
         yield report

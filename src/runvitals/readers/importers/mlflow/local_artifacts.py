@@ -26,7 +26,7 @@ def local_artifacts(uri: str, base: str, roots: Sequence[str]) -> Iterator[Mlflo
         raise ValueError(f"artifacts in {parts.scheme}: are not on this machine")
     path = unquote(parts.path) if parts.scheme else uri
     root = os.path.join(base, path)
-    if not os.path.isdir(root):
+    if not path or not os.path.isdir(root):
         return
     real = os.path.realpath(root)
     if not any(_is_below(real, os.path.realpath(allowed)) for allowed in roots):

@@ -49,12 +49,14 @@ class MlflowStore(Protocol):
     Attributes:
         total: number of runs, known from the first on; 0 if the store does not tell.
         deleted: number of runs that were deleted and are left out; known when `runs` is exhausted.
+        damaged: runs that are left out because they cannot be read, with the reason.
         unreadable: number of values of metrics that are left out, because they are not numbers.
     """
 
     total: int
     deleted: int
     unreadable: int
+    damaged: dict[str, str]
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """Return the runs that are not deleted."""

@@ -41,6 +41,7 @@ class MlflowServerStore:
         self._keys: dict[str, list[str]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="runvitals-import-")
         self.total = self.deleted = self.unreadable = 0
+        self.damaged: dict[str, str] = {}
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """Yield the runs that are not deleted, and of experiments that are not."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from urllib.parse import quote
 
 from runvitals.readers.importers.mlflow.local_artifacts import local_artifacts
 from runvitals.readers.importers.mlflow.run import MlflowArtifact, MlflowMetric, MlflowStoreRun
+from runvitals.readers.importers.sources import open_sqlite
 
 _ARTIFACT_FOLDERS = ("mlruns", "mlartifacts")
 _RUNS = """
@@ -31,29 +31,35 @@ class MlflowSqliteStore:
     """
 
     def __init__(self, path: str, artifacts: str | None = None) -> None:
-        if not os.path.isfile(path):
-            raise FileNotFoundError(f"there is no file {path}")
         self._folder = os.path.dirname(os.path.abspath(path))
         self._roots = [os.path.join(self._folder, name) for name in _ARTIFACT_FOLDERS]
         self._roots += [] if artifacts is None else [os.path.abspath(artifacts)]
-        self._database = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True)
+        self._path = path
+        self._database = open_sqlite(path, "MLflow", ("runs", "experiments", "params", "tags", "metrics"))
         try:
             (total,) = self._database.execute("SELECT count(*) FROM runs").fetchone()
             self._database.execute("SELECT 1 FROM experiments LIMIT 1")
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             self._database.close()
             raise ValueError(f"{path} is not a SQLite file of MLflow: {error}") from None
         self._database.text_factory = _text
         self.total = int(total)
         self.deleted = self.unreadable = 0
+        self.damaged: dict[str, str] = {}
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """Yield the runs that are not deleted, and of experiments that are not."""
-        rows = self._database.execute(_RUNS).fetchall()
+        try:
+            rows = self._database.execute(_RUNS).fetchall()
+        except sqlite3.Error as error:
+            raise ValueError(f"{self._path} is damaged: {error}") from None
         self.deleted, self.total = self.total - len(rows), len(rows)
         for run_id, experiment, name, status, started_ms, ended_ms, artifact_uri in rows:
-            params = self._pairs("params", run_id)
-            tags = self._pairs("tags", run_id)
+            try:
+                params, tags = self._pairs("params", run_id), self._pairs("tags", run_id)
+            except sqlite3.Error as error:
+                self.damaged[str(run_id)] = f"{self._path}: {error}"
+                continue
             yield MlflowStoreRun(
                 id=str(run_id),
                 experiment=str(experiment),
@@ -68,7 +74,7 @@ class MlflowSqliteStore:
 
     def _pairs(self, table: str, run_id: str) -> dict[str, str]:
         rows = self._database.execute(f"SELECT key, value FROM {table} WHERE run_uuid = ?", (run_id,))
-        return {key: "" if value is None else str(value) for key, value in rows}
+        return {str(key): "" if value is None else str(value) for key, value in rows}
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
         """Yield the values of all metrics of a run. Rows without a number are left out."""

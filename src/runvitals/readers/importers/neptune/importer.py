@@ -21,6 +21,7 @@ from runvitals.readers.importers.neptune.parquet_files import (
 )
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of
+from runvitals.readers.importers.sources import REFUSED
 
 _DESCRIPTIONS: Final = frozenset(
     f"sys/{name}"
@@ -53,18 +54,19 @@ def import_neptune(
     Raises:
         FileNotFoundError: there is no Parquet file.
         OSError: pyarrow is not installed.
-        ValueError: a file is no export of Neptune.
     """
     export = NeptuneExport(path)
-    report = ImportReport(total=len(export.runs))
+    report = ImportReport(total=len(export.runs), failed=export.damaged)
+    report.leave_out(REFUSED, len(export.refused))
     projects_of = Counter(run.id for run in export.runs)
     for run in export.runs:
         id_here = id_of(run, projects_of[run.id] > 1)
         if run_id is not None and id_here != run_id:
             continue
         write = partial(_import_run, export, run, id_here, directory, project, team, report)
-        report.attempt(id_here, directory, write)
+        report.attempt(id_here, directory, write, ", ".join(run.files))
         yield report
+    yield report
 
 
 def _import_run(

@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from runvitals.readers.importers.sources import DAMAGE, checked_file, files_below
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _REQUIRED: Final = ("run_id", "attribute_path", "attribute_type", "step", "timestamp")
 _SERIES: Final = "_series"
+_MOST_ROWS: Final = 100_000_000
+_MOST_BYTES: Final = 2 << 30
+_BATCH_ROWS: Final = 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SORTED: Final = [("timestamp", "ascending"), ("step", "ascending")]
 
@@ -46,9 +51,12 @@ class SeriesValue:
 class NeptuneExport:
     """The Parquet files in a folder.
 
+    Attributes:
+        refused: files that are left out; see `files_below`.
+        damaged: paths of files that are no export of Neptune or cannot be read, with the reason.
+
     Raises:
         FileNotFoundError: there is none.
-        ValueError: a file is no export of Neptune.
         OSError: pyarrow, which reads Parquet, is not installed.
     """
 
@@ -59,8 +67,13 @@ class NeptuneExport:
             raise OSError("reading Parquet needs pyarrow: pip install 'runvitals[parquet]'") from None
         self.root = path if os.path.isdir(path) else os.path.dirname(path) or "."
         self._runs: dict[tuple[str, str], NeptuneRun] = {}
-        for file in _files(path):
-            self._index(file)
+        self.damaged: dict[str, str] = {}
+        self.refused: list[str] = []
+        for file in _files(path, self.refused):
+            try:
+                self._index(file)
+            except DAMAGE as error:
+                self.damaged[os.path.relpath(file, self.root)] = str(error)
 
     @property
     def runs(self) -> list[NeptuneRun]:
@@ -75,6 +88,9 @@ class NeptuneExport:
             parquet = pq.ParquetFile(file)
         except (OSError, ValueError) as error:
             raise ValueError(f"{file} is no Parquet file: {error}") from None
+        if parquet.metadata.num_rows > _MOST_ROWS:
+            rows = parquet.metadata.num_rows
+            raise ValueError(f"{file}: {rows:,} rows; at most {_MOST_ROWS:,} are allowed")
         names = parquet.schema_arrow.names
         missing = [name for name in _REQUIRED if name not in names]
         if missing:
@@ -91,12 +107,21 @@ class NeptuneExport:
         """Return the rows of a run, from all its files."""
         import pyarrow as pa
         import pyarrow.compute as pc
-        from pyarrow import parquet as pq
+        from pyarrow import dataset
 
         chosen = pc.field("run_id") == run.id
         if run.project:
             chosen &= pc.field("project_id") == run.project
-        tables = [pq.read_table(file, filters=chosen) for file in run.files]
+        tables, left = [], _MOST_BYTES
+        for file in run.files:
+            found = dataset.dataset(file, format="parquet")
+            batches = []
+            for batch in found.to_batches(filter=chosen, batch_size=_BATCH_ROWS, batch_readahead=1):
+                left -= batch.nbytes
+                if left < 0:
+                    raise ValueError(f"{file}: the run has more than {_MOST_BYTES >> 30} GiB of values")
+                batches.append(batch)
+            tables.append(pa.Table.from_batches(batches, found.schema))
         return RunRows(pa.concat_tables(tables, promote_options="permissive"))
 
 
@@ -136,15 +161,11 @@ class RunRows:
                 )
 
 
-def _files(path: str) -> list[str]:
-    if os.path.isfile(path):
-        return [path]
-    files = sorted(
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(path)
-        for name in names
-        if name.endswith(".parquet")
-    )
+def _files(path: str, refused: list[str]) -> list[str]:
+    if not os.path.isdir(path):
+        return [checked_file(path)]
+    found = files_below(path, lambda name: name.endswith(".parquet"), refused)
+    files = sorted(os.path.join(folder, name) for folder, names in found for name in names)
     if not files:
         raise FileNotFoundError(f"there is no Parquet file of neptune-exporter in {path}")
     return files

@@ -100,6 +100,15 @@ class EventFile:
                 self.damaged += 1
 
 
+def check_readable(path: str) -> None:
+    """Raise ValueError if a file is damaged, or ends in the middle of a record."""
+    file = EventFile(path)
+    for _ in file.events():
+        pass
+    if file.damaged or file.cut:
+        raise ValueError(f"{path} is damaged, and has no values that can be read")
+
+
 def read_event(payload: bytes) -> LoggedEvent | None:
     """Return the event in a message; None if it has neither values nor the beginning of a writer.
 

@@ -13,7 +13,13 @@ from runvitals.model.run_state import State
 from runvitals.readers.importers.histograms import coarse
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
-from runvitals.readers.importers.tensorboard.event_file import EventFile, EventValue, LoggedEvent
+from runvitals.readers.importers.sources import REFUSED, files_below
+from runvitals.readers.importers.tensorboard.event_file import (
+    EventFile,
+    EventValue,
+    LoggedEvent,
+    check_readable,
+)
 from runvitals.readers.importers.tensorboard.sessions import Sessions, number_sessions
 
 _MARK = "tfevents"
@@ -23,18 +29,19 @@ _STATES: dict[int, State] = {1: "finished", 2: "failed"}
 _OWN_TAGS = ("_hparams_",)
 
 
-def run_folders(root: str) -> Iterator[tuple[str, list[str]]]:
+def run_folders(root: str, refused: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the folders with event files, and the files of each in the order in which they were begun.
+
+    Args:
+        refused: see `files_below`.
 
     Raises:
         FileNotFoundError: there are none.
     """
     has_runs = False
-    for folder, _, names in sorted(os.walk(root)):
-        events = sorted(name for name in names if _MARK in name and not name.startswith("."))
-        if events:
-            has_runs = True
-            yield folder, [os.path.join(folder, name) for name in events]
+    for folder, names in files_below(root, lambda name: _MARK in name and not name.startswith("."), refused):
+        has_runs = True
+        yield folder, [os.path.join(folder, name) for name in names]
     if not has_runs:
         raise FileNotFoundError(f"there is no event file of TensorBoard (…{_MARK}…) in {root}")
 
@@ -58,8 +65,10 @@ def import_tensorboard(
         FileNotFoundError: there are no event files.
     """
     root = os.path.abspath(root)
-    folders = list(run_folders(root))
+    refused: list[str] = []
+    folders = list(run_folders(root, refused))
     report = ImportReport(total=len(folders))
+    report.leave_out(REFUSED, len(refused))
     for folder, files in folders:
         name = os.path.relpath(folder, root)
         name = os.path.basename(root) if name == os.curdir else name
@@ -70,7 +79,7 @@ def import_tensorboard(
         about = RunDescription(
             known_id, project_name, "tensorboard", 0, name, host=_host(files[0]), team=team
         )
-        report.attempt(known_id, directory, partial(_Importer(directory, about, report).write, files))
+        report.attempt(known_id, directory, partial(_Importer(directory, about, report).write, files), folder)
         yield report
 
 
@@ -116,6 +125,8 @@ class _Importer:
         sessions = Sessions(files)
         first = first_event(sessions.paths)
         if first is None:
+            for path in files:
+                check_readable(path)
             self._report.leave_out("folders without values")
             return
         self._about.started_ms = self._last_ms = first.time_ms

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
 from runvitals.readers.importers.csv_files.cells import time_ms
+from runvitals.readers.importers.sources import open_sqlite
 
+_TABLES: Final = ("metrics", "configs", "system_metrics", "alerts")
 _NOT_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
@@ -54,15 +53,12 @@ class TrackioDatabase:
     def __init__(self, path: str) -> None:
         self._path = path
         self.damaged = 0
-        self._database = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True)
-        try:
-            self._columns = {
-                table: {row[1] for row in self._database.execute(f"PRAGMA table_info({table})")}
-                for table in ("metrics", "configs", "system_metrics", "alerts")
-            }
-        except sqlite3.DatabaseError as error:
-            self._database.close()
-            raise ValueError(f"{path} is not a SQLite file of trackio: {error}") from None
+        self._database = open_sqlite(path, "trackio", _TABLES)
+        self._database.text_factory = lambda content: content.decode("utf-8", "replace")
+        self._columns = {
+            table: {row[1] for row in self._database.execute(f"PRAGMA table_info({table})")}
+            for table in _TABLES
+        }
         if not {"run_name", "step", "metrics"} <= self._columns["metrics"]:
             self._database.close()
             raise ValueError(f"{path} is not a SQLite file of trackio: it has no table of metrics")
@@ -148,7 +144,7 @@ class TrackioDatabase:
         """Return the values of a row: JSON, of type text or blob."""
         try:
             values = json.loads(stored)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
             return {}

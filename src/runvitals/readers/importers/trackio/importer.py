@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
@@ -45,8 +46,7 @@ def import_trackio(
     """
     report = ImportReport()
     for file in _databases(path):
-        database = TrackioDatabase(file)
-        try:
+        with report.reporting(os.path.basename(file), file), closing(TrackioDatabase(file)) as database:
             source = os.path.splitext(os.path.basename(file))[0]
             runs = database.runs()
             report.total += len(runs)
@@ -57,11 +57,9 @@ def import_trackio(
                 media_folder = os.path.join(os.path.dirname(file), "media", source)
                 about = RunDescription(id_here, project or source, "trackio", 0, name, team=team)
                 run_import = _RunImport(database, run, about, media_folder, report)
-                report.attempt(id_here, directory, partial(run_import.write, directory))
+                report.attempt(id_here, directory, partial(run_import.write, directory), file)
                 yield report
             report.leave_out("rows that cannot be read", database.damaged)
-        finally:
-            database.close()
     yield report
 
 
@@ -147,8 +145,9 @@ class _RunImport:
             if not path.startswith(os.path.dirname(self._media_folder) + os.sep) or not os.path.isfile(path):
                 self._report.leave_out("media whose file is missing")
                 return
-            with open(path, "rb") as file:
-                item = draft.store(file.read())
+            item = draft.store_file(path)
+            if item is None:
+                return
             caption = {"caption": str(value["caption"])} if value.get("caption") else {}
             draft.media(row.time_ms, row.step, name, _KINDS[form], [{**item, **caption}])
         elif form == "trackio.histogram" and isinstance(value.get("bins"), list):

@@ -11,7 +11,7 @@ from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, se
 from runvitals.server.artifacts.lineage_walk import LineageEnds, NodeKey, NodeKind
 from runvitals.server.artifacts.storage.reading import read_memberships, read_versions
 from runvitals.server.artifacts.storage.rows import CollectionVersion, Version
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.artifacts import artifact_membership, artifact_use, artifact_version
 from runvitals.server.database.tables.registry import (
@@ -113,16 +113,13 @@ class LineageVersion:
     memberships: tuple[CollectionVersion, ...]
 
 
-class LineageGraphTable:
+class LineageGraphTable(StoredTable):
     """The neighbours of nodes. The newest ones come first where only some are returned.
 
     Example:
         >>> metadata_store.artifacts.lineage_graph.before([NodeKey("run", 1)], 100)
         [NodeKey('version', 7)]
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def before(self, nodes: Collection[NodeKey], limit: int) -> list[NodeKey]:
         """Return what some nodes were made from: of a version its run, of a run what it used."""

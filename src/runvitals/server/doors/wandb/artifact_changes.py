@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.model.artifact_names import checked_metadata
 from runvitals.server.access.actions import Action
-from runvitals.server.access.principals import Operator
 from runvitals.server.doors.wandb.artifact_nodes import (
     artifact_nodes,
     artifacts_of,
@@ -125,8 +124,6 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     context: GraphQLContext = info.context
     number = _linked_number(context, input)
     row = version_for(context, node_id("Artifact", number), Action.ARTIFACT_READ)
-    if not isinstance(context.requester.principal, Operator):
-        valid(check_source, context.access, context.requester, row.collection)
     if input.get("artifact_portfolio_id"):
         target = collection_for(context, input["artifact_portfolio_id"], Action.ARTIFACT_CREATE)
         name, project = target.name, project_of(context, target)
@@ -134,6 +131,7 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
         name = input.get("artifact_portfolio_name") or ""
         project = project_for_link(context, input.get("project_name") or "", input.get("entity_name"))
         require(context, Action.ARTIFACT_CREATE, project)
+    valid(check_source, context.access, context.requester, row.collection, project.number)
     aliases = [alias["alias"] for alias in input.get("aliases") or ()]
     now_ms = context.now_ms()
     by = changer(context, project)

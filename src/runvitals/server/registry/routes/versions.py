@@ -12,6 +12,7 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifact_models import EntriesPage
+from runvitals.server.artifacts.routes.portfolios import source_of
 from runvitals.server.artifacts.routes.small_contents import SMALL_CONTENTS, Paths, small_contents_response
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
@@ -49,9 +50,7 @@ VersionSort = Literal["-version", "version", "-bytes", "bytes", "-downloads", "d
 router = Router()
 
 
-@router.get(
-    f"{COLLECTION}/versions", response_model=models.LinkedVersionsPage, dependencies=requires("registry:read")
-)
+@router.get(f"{COLLECTION}/versions", *requires("registry:read"), response_model=models.LinkedVersionsPage)
 def versions(
     registry: TheRegistryOfPath,
     collection: TheCollection,
@@ -149,9 +148,9 @@ def _sources(registry: NamedRegistry, rows: Sequence[CollectionVersion]) -> dict
 
 @router.post(
     f"{COLLECTION}/versions",
+    *requires("registry:link"),
     response_model=models.LinkedVersionSchema,
     status_code=201,
-    dependencies=requires("registry:link"),
 )
 def link(
     body: models.NewRegistryLink,
@@ -161,8 +160,8 @@ def link(
 ) -> dict[str, Any]:
     """Link a version of an artifact; the first one makes the collection."""
     access, artifacts = registry.access, registry.access.metadata_store.artifacts
-    source = _source_of(registry, body)
-    check_source(access, registry.requester, source.version.collection)
+    source = source_of(access, registry.requester, body, registry.row.entity_id)
+    check_source(access, registry.requester, source.version.collection, registry.row.id)
     try:
         with checking("collection"):
             member = artifacts.links.link(
@@ -184,28 +183,7 @@ def link(
     return shown_versions(registry, [member])[0]
 
 
-def _source_of(registry: NamedRegistry, body: models.NewRegistryLink) -> CollectionVersion:
-    """Return the version of an artifact that a link names, or raise HTTPException 404."""
-    access = registry.access
-    parts = body.artifact.split("/")
-    entity = parts[0] if len(parts) > 2 else registry.row.entity
-    project_name, name = "/".join(parts[1 if len(parts) > 2 else 0 : -1]), parts[-1]
-    what = f"artifact {f'{body.artifact}:{body.version}'!r}"
-    owner = access.directory.entity_named(entity or "")
-    project = None if owner is None else access.directory.project_named(owner.id, project_name)
-    if len(parts) < 2:
-        raise HTTPException(404, f"there is no {what}; expected project/name or team/project/name")
-    if project is None or project.deleted:
-        access.hide(registry.requester, what)
-    item = ProjectItem("artifact", 0, project)
-    access.require(registry.requester, Action.ARTIFACT_READ, item, what, changes=False)
-    member = access.metadata_store.artifacts.collections.member(project.id, f"{name}:{body.version}")
-    if member is None:
-        raise HTTPException(404, f"there is no {what}")
-    return member
-
-
-@router.get(VERSION, response_model=models.LinkedVersionDetail, dependencies=requires("registry:read"))
+@router.get(VERSION, *requires("registry:read"), response_model=models.LinkedVersionDetail)
 def version(
     registry: TheRegistryOfPath, version: TheLinkedVersion, outside: TheOutsideServices, request: Request
 ) -> dict[str, Any]:
@@ -240,7 +218,7 @@ def _card(registry: NamedRegistry, row: CollectionVersion, request: Request) -> 
     return ""
 
 
-@router.patch(VERSION, response_model=models.LinkedVersionDetail, dependencies=requires("registry:link"))
+@router.patch(VERSION, *requires("registry:link"), response_model=models.LinkedVersionDetail)
 def change(
     body: models.LinkedVersionChanges,
     registry: TheRegistryOfPath,
@@ -260,7 +238,7 @@ def change(
     return _detail(registry, version, outside, request)
 
 
-@router.delete(VERSION, status_code=204, dependencies=requires("registry:link"))
+@router.delete(VERSION, *requires("registry:link"), status_code=204)
 def unlink(registry: TheRegistryOfPath, collection: TheCollection, version: TheLinkedVersion) -> None:
     """Remove a version from a collection; it stays in the project that logged it."""
     store = registry.access.metadata_store
@@ -271,7 +249,7 @@ def unlink(registry: TheRegistryOfPath, collection: TheCollection, version: TheL
 # Files
 
 
-@router.get(f"{VERSION}/files", response_model=EntriesPage, dependencies=requires("registry:read"))
+@router.get(f"{VERSION}/files", *requires("registry:read"), response_model=EntriesPage)
 def files(registry: TheRegistryOfPath, version: TheLinkedVersion, page: ThePage) -> dict[str, Any]:
     """The files and references of a version, by path."""
     entries = registry.access.metadata_store.artifacts.entries.page(
@@ -288,10 +266,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 @router.get(
-    f"{VERSION}/contents",
-    response_class=Response,
-    responses=SMALL_CONTENTS,
-    dependencies=requires("registry:download"),
+    f"{VERSION}/contents", *requires("registry:download"), response_class=Response, responses=SMALL_CONTENTS
 )
 def small_contents(
     request: Request, registry: TheRegistryOfPath, version: TheLinkedVersion, paths: Paths
@@ -302,11 +277,7 @@ def small_contents(
     return response
 
 
-@router.get(
-    f"{VERSION}/files/{{path:path}}",
-    response_class=Response,
-    dependencies=requires("registry:download"),
-)
+@router.get(f"{VERSION}/files/{{path:path}}", *requires("registry:download"), response_class=Response)
 def file(
     request: Request,
     registry: TheRegistryOfPath,

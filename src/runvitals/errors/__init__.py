@@ -13,6 +13,9 @@ Example:
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
+
 
 class Error(Exception):
     """Any error of the functions that W&B's package has, too."""
@@ -53,3 +56,9 @@ class UnsupportedArgument(UnsupportedError, TypeError):
 
 class KeyRejected(AuthenticationError, ValueError):
     """A server does not accept a key, or is no server of runvitals."""
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "term":
+        return import_module("runvitals.errors.term")
+    raise AttributeError(f"module 'runvitals.errors' has no attribute {name!r}")
