@@ -1,5 +1,5 @@
 // Has the address of each link, image and frame made by `base/address.ts`, so that no component can forget it: the server may
-// be below a path of another one. `<a href="/runs">` becomes `<a href={address('/runs')}>`, and `{@html text}` likewise.
+// be below a path of another one. `<a href={x}>` becomes `<a href={address(x)}>`, and `{@html text}` likewise.
 
 import { dirname, relative } from 'node:path';
 import { parse } from 'svelte/compiler';
@@ -33,10 +33,11 @@ const textOf = ({ start, end }, content) => content.slice(start, end);
 function attributeEdits({ name, value, start, end }, content) {
   if (value === true) return [];
   const parts = Array.isArray(value) ? value : [value];
-  if (parts[0]?.type === 'Text' && !parts[0].data.startsWith('/')) return []; // another site, or a place in the page
-  const code =
-    parts.length === 1 && parts[0].type === 'ExpressionTag'
-      ? textOf(parts[0].expression, content)
-      : `\`${parts.map((part) => (part.type === 'Text' ? part.data.replace(/[\\`$]/g, '\\$&') : `\${${textOf(part.expression, content)}}`)).join('')}\``;
-  return [[start, end, `${name}={ownAddresses.address(${code})}`]];
+  const [first] = parts;
+  const text = parts.map((part) => (part.type === 'Text' ? part.data.replace(/[\\`$]/g, '\\$&') : `\${${textOf(part.expression, content)}}`)).join('');
+  if (first.type === 'Text') {
+    // Else another site, or a place in the page. Without a call: Svelte keeps the results of calls.
+    return /^\/(?![/\\])/.test(first.data) ? [[start, end, `${name}={\`\${ownAddresses.BELOW}${text}\`}`]] : [];
+  }
+  return [[start, end, `${name}={ownAddresses.address(${parts.length === 1 ? textOf(first.expression, content) : `\`${text}\``})}`]];
 }

@@ -223,7 +223,7 @@ def run(arguments: argparse.Namespace) -> int:
             listener = stack.enter_context(serve.bind(port, host))
         if arguments.workers > 1:
             return _serve_by_workers(arguments, listener)
-        return _serve(arguments, listener, signals)
+        _serve(arguments, listener, signals)
     return 0
 
 
@@ -239,14 +239,15 @@ def _serve_by_workers(arguments: argparse.Namespace, listener: socket.socket) ->
     configure(arguments.log_format)
 
     def work(number: int) -> int:
-        return _serve(arguments, listener, EndSignals(LONGEST_END_S), number)
+        _serve(arguments, listener, EndSignals(LONGEST_END_S), number)
+        return 0
 
     return WorkerProcesses(arguments.workers, work).run()
 
 
 def _serve(
     arguments: argparse.Namespace, listener: socket.socket, signals: EndSignals, worker: int = 0
-) -> int:
+) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Args:
@@ -293,7 +294,6 @@ def _serve(
             _announce(_url(listener), store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format, signals, arguments.path)
-    return 0
 
 
 def _offers_setup(metadata_store: MetadataStore, welcome: list[tuple[str, str]], worker: int) -> bool:

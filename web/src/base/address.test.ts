@@ -36,10 +36,10 @@ describe('attributes of components', () => {
   const changed = (markup: string): string => withOwnAddresses(`<script lang="ts">let x = '/';</script>\n${markup}`, '/web/src/base/A.svelte').split('\n')[1]!;
 
   it.each([
-    ['<a href="/runs">a</a>', '<a href={ownAddresses.address(`/runs`)}>a</a>'],
+    ['<a href="/runs">a</a>', '<a href={`${ownAddresses.BELOW}/runs`}>a</a>'],
     ['<a href={x!}>a</a>', '<a href={ownAddresses.address(x!)}>a</a>'],
     ['{#if x}<a {href} class="b">a</a>{/if}', '{#if x}<a href={ownAddresses.address(href)} class="b">a</a>{/if}'],
-    ['<img src="/p/{x}?s={1}" alt="" />', '<img src={ownAddresses.address(`/p/${x}?s=${1}`)} alt="" />'],
+    ['<img src="/p/{x}?s={1}" alt="" />', '<img src={`${ownAddresses.BELOW}/p/${x}?s=${1}`} alt="" />'],
     ['<a href="{x}?t=1">a</a>', '<a href={ownAddresses.address(`${x}?t=1`)}>a</a>'],
     ['{@html x}', '{@html ownAddresses.html(x)}'],
     ['<a href="#{x}">a</a>', '<a href="#{x}">a</a>'],

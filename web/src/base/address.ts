@@ -4,7 +4,7 @@
 // server before it: attributes of elements (by `ownAddresses.js`, for all of them), and the functions here.
 
 /** The path below which this page is; empty at the root. The page loads its code from `assets` there. */
-const BELOW = /^(.*)\/assets\/[^/]+$/.exec(new URL(import.meta.url).pathname)?.[1] ?? '';
+export const BELOW = /^(.*)\/assets\/[^/]+$/.exec(new URL(import.meta.url).pathname)?.[1] ?? '';
 
 /** The address of a path of this server; anything else as it is, such as the address of another site. */
 export const address = <T>(path: T, below = BELOW): T | string => (typeof path === 'string' && /^\/(?![/\\])/.test(path) ? below + path : path);

@@ -233,10 +233,7 @@ class Artifact:
     def new_file(
         self, name: str, mode: str = "w", encoding: str | None = None, policy: str = "mutable"
     ) -> Iterator[IO[Any]]:
-        """Write a new file of the artifact.
-
-        Args:
-            policy: ignored.
+        """Write a new file of the artifact; `policy` is ignored.
 
         Example:
             >>> with artifact.new_file("labels.json") as file:

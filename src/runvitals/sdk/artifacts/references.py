@@ -247,11 +247,11 @@ class _CheckedAddresses(HTTPRedirectHandler):
     def http_request(self, request: Request) -> Request:
         host = urlsplit(request.full_url).hostname or ""
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError:  # a proxy may know it
             return request
-        for *_, place in found:
-            if ip_address(str(place[0]).partition("%")[0]).is_link_local:
+        for *_, address in addresses:
+            if ip_address(str(address[0]).partition("%")[0]).is_link_local:
                 raise URLError(f"{host} is an address of this link, which references may not name")
         return request
 

@@ -337,7 +337,7 @@ def _parse(address: str) -> URL:
         if url.drivername in ("postgres", "postgresql"):
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
-    except (ArgumentError, NoSuchModuleError):
+    except (ArgumentError, NoSuchModuleError, ValueError):  # the last of a port that is none
         url = None
     if url is None or url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
         scheme = address.partition("://")[0]

@@ -28,7 +28,7 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httptools
 import msgspec
@@ -59,6 +59,8 @@ _MAX_DISCARDED_BYTES = 64 * _KIB * _KIB
 """How much input is read and discarded after a rejection, so that a client that is still sending can read the
 error response.
 """
+
+Port = TypeVar("Port", int, int | None)
 
 
 class ConnectionConfig(uvicorn.Config):
@@ -121,6 +123,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Reject a connection beyond the limit, unless an idle one can be closed for it."""
         super().connection_made(transport)
+        self.client, self.server = _without_mapping(self.client), _without_mapping(self.server)
         if len(self.connections) > self._limits.connections and not self._make_room():
             self._reject(503, f"{self._limits.connections} connections are already open: try again later")
 
@@ -462,3 +465,8 @@ def readable_cookies(header: bytes) -> bytes:
     """
     cookies = header.split(b";")
     return b";".join(cookie for cookie in cookies if b"\\" not in cookie or b'"' not in cookie)
+
+
+def _without_mapping(end: tuple[str, Port] | None) -> tuple[str, Port] | None:
+    """Return an IPv4 address as such, also at a socket for IPv6: proxies are trusted by it."""
+    return end if end is None else (end[0].removeprefix("::ffff:"), end[1])
