@@ -75,11 +75,12 @@ class FileLimits:
 class _Reservation(NamedTuple):
     """Space for a file that arrives whole.
 
-    `run_id`: the run whose file it is; None: it is one of an artifact.
+    `run_id`: the run whose file it is; None: it is one of an artifact. `most`: bytes that the file may have.
     """
 
     bytes: int
     run_id: int | None
+    most: int
 
 
 class TeamStores(Protocol):
@@ -331,18 +332,21 @@ class ReceivedFiles:
 
     # Files that arrive whole
 
-    def begin(self, size: int, run_id: int | None = None) -> str:
+    def begin(self, size: int, run_id: int | None = None, *, is_artifact: bool = False) -> str:
         """A path for a file of this size, which does not exist yet. Its space is reserved until `end`.
 
         Args:
             run_id: the run whose file it is; None: it is one of an artifact.
+            is_artifact: it may be as large as one of an artifact, though it is a run's.
 
         Raises:
             FileRejected: it exceeds a limit.
             FileNotStored: the disk has no space for it.
         """
         path = self._uploads.new_path()
-        self._reserve(path, size, size, run_id)
+        limits = self.limits
+        most = limits.artifact_file_bytes if run_id is None or is_artifact else limits.file_bytes
+        self._reserve(path, size, _Reservation(size, run_id, most))
         return path
 
     def reserve(self, path: str, size: int) -> None:
@@ -356,9 +360,9 @@ class ReceivedFiles:
         if size > reserved.bytes:
             steps = -(-size // _RESERVED_AT_ONCE)
             try:
-                self._reserve(path, size, steps * _RESERVED_AT_ONCE, reserved.run_id)
+                self._reserve(path, size, reserved._replace(bytes=steps * _RESERVED_AT_ONCE))
             except (FileRejected, FileNotStored):  # near a limit, only what is needed
-                self._reserve(path, size, size, reserved.run_id)
+                self._reserve(path, size, reserved._replace(bytes=size))
 
     def end(self, path: str) -> None:
         """Free the reserved space, and remove the file unless it was kept."""
@@ -366,28 +370,26 @@ class ReceivedFiles:
         with suppress(FileNotFoundError):
             os.unlink(path)
 
-    def _reserve(self, path: str, size: int, wanted: int, run_id: int | None) -> None:
+    def _reserve(self, path: str, size: int, wanted: _Reservation) -> None:
         """Reserve space for a file.
 
         Args:
             wanted: as much as is reserved, if a file of the limit's size is not smaller.
         """
-        limits = self.limits
-        most = limits.artifact_file_bytes if run_id is None else limits.file_bytes
-        if size > most:
-            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {most:,}")
-        wanted = min(wanted, most)
+        if size > wanted.most:
+            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {wanted.most:,}")
+        wanted = wanted._replace(bytes=min(wanted.bytes, wanted.most))
         with self._reserving:
             before = self._reserved.pop(path, None)
             try:
-                if run_id is not None:
-                    self._check_run_space(run_id, wanted)
-                self._check_space(wanted)
+                if wanted.run_id is not None:
+                    self._check_run_space(wanted.run_id, wanted.bytes)
+                self._check_space(wanted.bytes)
             except (FileRejected, FileNotStored):
                 if before is not None:
                     self._reserved[path] = before
                 raise
-            self._reserved[path] = _Reservation(wanted, run_id)
+            self._reserved[path] = wanted
 
     def keep(self, path: str, sha256: str, size: int, note: Callable[[StoredFile], None], place: int) -> None:
         """Keep a file that has arrived: when this returns, it is on the disk, or in the bucket of its team.

@@ -13,6 +13,7 @@ from runvitals.server.artifacts.storage.links import add_link
 from runvitals.server.artifacts.storage.protection import NOBODY
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, Entry, NewVersion, UnknownArtifact
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.store.errors import NameTaken
@@ -390,6 +391,9 @@ def test_what_artifacts_take_counts_once_in_the_storage_of_a_team(
         logged(metadata_store, project_id, {"a": b"both", "b": b"both", "c": other})
     stored = {number: storage.artifacts for number, storage in accounts.file_storage(owner.entity_id).items()}
     assert stored == {first: len(b"both") + 2, second: 2}
+    model = StoredFile(hashlib.sha256(b"model").hexdigest(), 5, "text/plain")  # of no run
+    metadata_store.mlflow_files.put(second, "models/m-1/artifacts/model.bin", model, None, T0)
+    assert accounts.file_storage(owner.entity_id)[second].artifacts == 2 + 5
 
 
 def test_a_file_is_found_by_its_digest_in_its_project_only(

@@ -14,6 +14,7 @@ import pytest
 from mlflow.artifacts import download_artifacts
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
+from runvitals.server.files.received_files import FileLimits
 from tests.patience import PATIENCE_S
 from tests.server.doors.mlflow.conftest import Call
 from tests.server.serving import Served
@@ -222,6 +223,25 @@ def test_uploads_that_are_refused_or_given_up(root: str, http: httpx.Client) -> 
     for sent in ({"num_parts": 10_001}, {"num_parts": -1}, {"path": ".."}, {"path": ""}, {"num_parts": "x"}):
         assert upload.call("create", **sent).status_code == 400, sent
     assert upload.call("create", "999/none/artifacts").status_code == 404
+
+
+def test_files_of_a_run_keep_its_limit_however_they_arrive(
+    served: Served, root: str, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(served.app.services.files, "limits", FileLimits(run_bytes=10))
+    folder = f"{ARTIFACTS}/artifacts/{root}"
+    assert http.put(f"{folder}/first", content=b"12345678").status_code == 200
+    page = f"/ajax-api/2.0/mlflow/upload-artifact?run_uuid={run_of(root)}&path=page"
+    part = Multipart(http, root).made["credentials"][0]["url"]
+    for response in (
+        http.put(f"{folder}/second", content=b"123"),
+        http.put(f"{folder}/third", content=iter([b"12", b"3"])),
+        http.post(page, content=b"123"),
+        http.put(part, content=b"123"),
+    ):
+        assert response.status_code in (400, 413), response.text
+        assert "the files of the run would exceed the limit of 10 bytes" in response.text
+    assert http.put(f"{folder}/second", content=b"12").status_code == 200
 
 
 def test_inputs_and_outputs(root: str, call: Call) -> None:

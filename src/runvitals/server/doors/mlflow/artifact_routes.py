@@ -133,7 +133,7 @@ async def put(request: Request, path: str) -> Response:
     place = await run_in_threadpool(place_for_writing, request, path)
     files = received_files(request)
     with door_recorder(request).in_flight(2 * PIECE_BYTES):
-        async with receive_file(request, files) as incoming:
+        async with receive_file(request, files, run_id=place.run_id, is_artifact=True) as incoming:
 
             def keep(incoming: Incoming) -> None:
                 files.keep(

@@ -150,7 +150,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, str(error)) from None
     except ValueError as error:
         raise invalid(f"Invalid parts: {error}") from None
-    joined_path = files.begin(size, place.run_id)
+    joined_path = files.begin(size, place.run_id, is_artifact=True)
     try:
         with files.space.writing():
             joined = files.parts.join(key, place.run_id, list(etags), joined_path)

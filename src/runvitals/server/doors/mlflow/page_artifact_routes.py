@@ -103,7 +103,7 @@ async def upload(request: Request) -> Response:
 
     try:
         with door_recorder(request).in_flight(UPLOAD_BYTES):
-            async with receive_file(request, files, UPLOAD_BYTES) as incoming:
+            async with receive_file(request, files, UPLOAD_BYTES, target.run_id) as incoming:
                 await run_in_threadpool(keep, incoming)
     except HttpRejection as error:
         if error.status == _TOO_LARGE and not isinstance(error, FileRejected):

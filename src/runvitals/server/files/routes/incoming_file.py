@@ -67,7 +67,12 @@ class _Writer:
 
 @asynccontextmanager
 async def receive_file(
-    request: Request, files: ReceivedFiles, most_bytes: int | None = None, run_id: int | None = None
+    request: Request,
+    files: ReceivedFiles,
+    most_bytes: int | None = None,
+    run_id: int | None = None,
+    *,
+    is_artifact: bool = False,
 ) -> AsyncIterator[Incoming]:
     """Yield the body of a request as a file, which is removed afterwards unless it was moved away.
 
@@ -76,6 +81,7 @@ async def receive_file(
     Args:
         most_bytes: a longer body is rejected; None: the limit of files of runs or artifacts.
         run_id: the run whose file it is; None: it is one of an artifact.
+        is_artifact: see `ReceivedFiles.begin`.
 
     Raises:
         HttpRejection: 400, 408, 413, or 503 if it could not be stored.
@@ -86,14 +92,15 @@ async def receive_file(
         raise HttpRejection(400, f"invalid Content-Length {announced[:60]!r}: expected a number of bytes")
     _check_size(size or 0, most_bytes)
     path: str | None = None
+    begin = partial(files.begin, run_id=run_id, is_artifact=is_artifact)
     try:
         with files.space.writing():
             if size is not None and size <= PIECE_BYTES:
                 chunks: list[bytes] = await anext(pieces_of(request), [])
-                incoming = await run_in_threadpool(_write_whole, files, size, run_id, chunks)
+                incoming = await run_in_threadpool(_write_whole, files, begin, size, chunks)
                 path = incoming.path
             else:
-                path = await run_in_threadpool(files.begin, size or 0, run_id)
+                path = await run_in_threadpool(begin, size or 0)
                 reserve = None if size is not None else partial(_reserve, files, path, most_bytes)
                 incoming = await _receive(request, path, reserve)
             if size is not None and incoming.size != size:
@@ -115,9 +122,11 @@ def _reserve(files: ReceivedFiles, path: str, most_bytes: int | None, size: int)
     files.reserve(path, size)
 
 
-def _write_whole(files: ReceivedFiles, size: int, run_id: int | None, chunks: Sequence[bytes]) -> Incoming:
+def _write_whole(
+    files: ReceivedFiles, begin: Callable[[int], str], size: int, chunks: Sequence[bytes]
+) -> Incoming:
     """Write a short file in one go: a thread for each step would take more time than all steps."""
-    path = files.begin(size, run_id)
+    path = begin(size)
     try:
         writer = _Writer(path)
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Integer, Select, Subquery, case, cast, func, or_, select
+from sqlalchemy import ColumnElement, Integer, Select, Subquery, case, cast, func, or_, select, union
 
 from runvitals.server.database.database import Database
 from runvitals.server.database.tables.artifacts import artifact_content
+from runvitals.server.database.tables.registry import mlflow_file
 from runvitals.server.database.tables.runs import console_kept, project, run, run_file, stored_file
 
 _MEDIA: Final = ("image", "audio", "video", "model")
@@ -170,16 +171,20 @@ def _sizes() -> list[ColumnElement[int]]:
 
 
 def _artifact_storage(entity_id: int | None, of_runs: ColumnElement[int]) -> Select[Any]:
-    """Bytes of what only artifacts have, and of what is in the trash of it, by project id."""
+    """Bytes of what only artifacts and models of MLflow have, and of that in the trash, by project id."""
+    contents = union(
+        select(artifact_content.c.file_id, artifact_content.c.project_id),
+        select(mlflow_file.c.file_id, mlflow_file.c.project_id),
+    ).subquery()
     first = (
         select(
-            artifact_content.c.file_id,
+            contents.c.file_id,
             func.min(project.c.id).label("project_id"),
             func.min(cast(project.c.deleted_ms.is_not(None), Integer)).label("trashed"),
         )
-        .join(project, project.c.id == artifact_content.c.project_id)
-        .where(project.c.entity_id == entity_id, artifact_content.c.file_id.not_in(select(of_runs)))
-        .group_by(artifact_content.c.file_id)
+        .join(project, project.c.id == contents.c.project_id)
+        .where(project.c.entity_id == entity_id, contents.c.file_id.not_in(select(of_runs)))
+        .group_by(contents.c.file_id)
         .subquery()
     )
     return (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -14,11 +13,12 @@ from runvitals.server.reports.markdown_blocks import MAX_MARKDOWN
 from runvitals.server.reports.routes.block_models import Blocks, ReportBlock
 from runvitals.server.reports.templates import Template
 
-Title = Annotated[
-    str,
-    Field(min_length=1, max_length=document.MAX_TITLE),
-    AfterValidator(partial(without_hidden_characters, "title")),
-]
+
+def _title(text: str) -> str:
+    return without_hidden_characters("title", " ".join(text.split()))
+
+
+Title = Annotated[str, Field(min_length=1, max_length=document.MAX_TITLE), AfterValidator(_title)]
 Description = Annotated[str, Field(max_length=document.MAX_DESCRIPTION)]
 ReportNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Revision = Annotated[int, Field(ge=1, le=2**31 - 1)]

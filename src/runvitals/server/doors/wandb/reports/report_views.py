@@ -241,7 +241,7 @@ def _checked(sent: dict[str, Any], blocks: list[dict[str, Any]], base: Document)
         raise InvalidArgument(f"the description has {len(text):,} characters; at most {MAX_DESCRIPTION:,}")
     try:
         if title != base["title"]:
-            without_hidden_characters("title", title)
+            title = without_hidden_characters("title", " ".join(title.split()))
         return document_of(title, text, checked_blocks(blocks))
     except ValidationError as error:
         first = error.errors()[0]
