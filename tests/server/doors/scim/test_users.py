@@ -66,6 +66,16 @@ def test_a_user_who_is_there_already_is_found_by_address_and_not_created_twice(p
     assert provider.ask("GET", f"Users/{bob['id']}")["externalId"] == "b-1"
 
 
+@pytest.mark.parametrize("via", ["open", "invitation", "scim"])
+def test_nobody_gets_the_teams_of_another_by_choosing_a_name(provider: Provider, via: str) -> None:
+    mallory = provider.server.accounts.users.create("carol", CLI, T0, address="m@example.net", via=via)
+    assert provider.ask("GET", "Users", filter='userName eq "carol"')["totalResults"] == 0
+    carol = provider.ask("POST", "Users", 201, {"schemas": [USER], "userName": "carol", "active": True})
+    assert carol["id"] != str(mallory.id)
+    (bob,) = provider.ask("GET", "Users", filter='userName eq "bob"')["Resources"]  # an administrator made it
+    assert bob["id"] == str(provider.server.accounts.users.by_name("bob").id)
+
+
 def test_two_users_of_the_same_local_part_get_different_names(provider: Provider) -> None:
     provider.create_user("ada")
     provider.create_user("ada", userName="ada@example.net", emails=[], externalId="2")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from runvitals.model.account_names import MAX_ENTITY_NAME, address_key, display_name, suggested_name
 from runvitals.model.names import plain_text
@@ -26,6 +26,8 @@ from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import NameTaken, NotFound
 
 SCIM = Actor("system", "scim", via="provider")
+_NAMED_BY_ADMINISTRATORS: Final = ("cli", "setup")
+"""How users were created who did not choose their name."""
 """An identity provider, for the audit log."""
 _MAX_NAMES = 100
 
@@ -151,7 +153,10 @@ class ScimUsers:
         }
 
     def _find(self, user_name: str) -> UserRow | None:
-        """Return the user whom the provider calls so, or else who has this verified address or name."""
+        """Return the user whom the provider calls so, or else who has this verified address or name.
+
+        A name that users chose themselves says nothing: they would get the teams of somebody else.
+        """
         entity_id = self._accounts.scim.by_user_name(user_name)
         if entity_id is not None and (users := self._accounts.users.of_entities([entity_id])):
             return users[0]
@@ -161,9 +166,10 @@ class ScimUsers:
             except ValueError:
                 return None
         try:
-            return self._accounts.users.by_name(user_name)
+            user = self._accounts.users.by_name(user_name)
         except NotFound:
             return None
+        return user if user.created_via in _NAMED_BY_ADMINISTRATORS else None
 
     def _create(self, user_name: str, address: str | None, shown: str | None) -> UserRow:
         base = suggested_name(user_name)
