@@ -176,6 +176,34 @@ def test_a_name_stays_taken_until_it_is_released(vision: AccountsServer) -> None
     vision.ask("olga", "POST", "teams", 201, json={"name": "vision"})
 
 
+def test_nothing_of_a_team_comes_back_with_its_name(vision: AccountsServer) -> None:
+    accounts, digits = vision.accounts, "entities/vision/projects/digits"
+    for name in ("digits", "old"):
+        vision.ask("ada", "POST", "entities/vision/projects", 201, json={"name": name})
+    vision.ask("ada", "PATCH", "entities/vision/projects/old", json={"name": "new"})
+    link = vision.ask("ada", "POST", f"{digits}/links", 201, json={})["url"].partition("#")[2]
+    team = accounts.teams.by_name("vision")
+    robot = accounts.service_accounts.create("robot", team.id, CLI, T0)
+    key, _ = accounts.keys.create("ci", CLI, T0, service_account_id=robot.id, scope="full")
+    invited = {"people": ["new@example.net"]}
+    (invitation,) = vision.ask("ada", "POST", "teams/vision/invitations", json=invited)["results"]
+    accounts.teams.delete("vision", CLI, T0)
+    for name in ("digits", "new"):
+        accounts.owned_projects.purge(vision.metadata_store.projects.id(name), CLI, T0)
+    accounts.teams.purge(team.id, CLI, T0)
+    vision.ask("olga", "POST", "organisation/names/vision/release")
+    vision.ask("olga", "POST", "teams", 201, json={"name": "vision"})
+    vision.ask("olga", "POST", "entities/vision/projects", 201, json={"name": "digits"})
+    vision.ask("ada", "GET", digits, 404)
+    vision.ask("olga", "GET", "entities/vision/projects/old", 404)
+    vision.ask(None, "GET", digits, 401, headers={"authorization": f"Bearer {key}"})
+    token = {"token": invitation["url"].partition("#")[2]}
+    vision.ask(None, "POST", "invitations/show", 410, json=token)
+    assert vision.ask("olga", "GET", f"{digits}/links")["links"] == []
+    assert vision.ask("olga", "GET", "teams/vision/service-accounts")["service_accounts"] == []
+    vision.ask(None, "GET", "shared", 401, headers={"x-runvitals-link": link})
+
+
 def test_settings(vision: AccountsServer) -> None:
     settings = vision.ask("olga", "GET", "organisation/settings")["settings"]
     assert settings["trash_days"] == {
