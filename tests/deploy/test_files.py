@@ -94,7 +94,7 @@ def test_the_server_has_these_options(file: str) -> None:
     program, *arguments = commands()[file]
     assert program == "runvitals"
     parser = argparse.ArgumentParser()
-    server.add(parser.add_subparsers())
+    server.add(parser.add_subparsers().add_parser("server"))
     parsed = parser.parse_args(arguments)
     assert parsed.listen[1] == 8900
     if file != "Dockerfile":
