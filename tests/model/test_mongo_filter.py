@@ -236,9 +236,22 @@ def test_orders(text: str | None, by: str, descending: bool) -> None:
     assert (parse_order(text).by, parse_order(text).descending) == (by, descending)
 
 
-def test_an_order_that_there_is_not() -> None:
-    with pytest.raises(BadFilter, match="cannot order runs by 'password'"):
-        parse_order("-password")
+@pytest.mark.parametrize("text", ["-password", "-created_at,password", "--created_at", ","])
+def test_an_order_that_there_is_not(text: str) -> None:
+    with pytest.raises(BadFilter, match="cannot order runs by"):
+        parse_order(text)
+
+
+def test_orders_of_several_fields() -> None:
+    parts = parse_order("-config.lr, +created_at,name").parts
+    assert [(part.by, part.descending) for part in parts] == [
+        ("config.lr", True),
+        ("started_ms", False),
+        ("id", False),
+    ]
+    assert parse_order("config.a,b").by == "config.a,b"
+    with pytest.raises(BadFilter, match="at most 4"):
+        parse_order("name,group,state,user,duration")
 
 
 @pytest.mark.parametrize(

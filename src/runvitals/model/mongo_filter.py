@@ -9,6 +9,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from runvitals.model.filter import (
     TextPattern,
     Words,
 )
-from runvitals.model.run_sort import RunSort
+from runvitals.model.run_sort import MAX_PARTS, RunSort
 from runvitals.model.state import STATES
 
 MAX_LENGTH: Final = 100_000
@@ -157,15 +158,32 @@ def _too_deep() -> BadFilter:
 
 
 def parse_order(text: str | None) -> RunSort:
-    """Return the order of runs: `+created_at`, `-summary_metrics.loss`, `config.lr`.
+    """Return the order of runs: `+created_at`, `-summary_metrics.loss,name`, `config.lr`.
 
-    Ascending without a sign.
+    Ascending without a sign. A field of the configuration or summary may have commas in its name.
 
     Raises:
         BadFilter: runs cannot be ordered by this.
     """
-    name = (text or "+created_at").strip()
-    by = _known_name(name.lstrip("+-"))
+    parts = (text or "+created_at").split(",")
+    if len(parts) > 1 and not all(map(_is_order, parts)):
+        parts = [text or ""]
+    if len(parts) > MAX_PARTS:
+        raise BadFilter(f"cannot order runs by {len(parts)} fields; expected at most {MAX_PARTS}")
+    first, *others = map(_order_part, parts)
+    return replace(first, then=tuple(others))
+
+
+def _is_order(part: str) -> bool:
+    try:
+        return bool(_order_part(part))
+    except BadFilter:
+        return False
+
+
+def _order_part(part: str) -> RunSort:
+    name = part.strip()
+    by = _known_name(name[1:] if name[:1] in ("+", "-") else name)
     column = _ORDERED_BY.get(by)
     if column is None:
         names = _field_names(by)

@@ -150,7 +150,10 @@ def _address(host: str, port: int) -> str:
 
 def _key_file(path: str) -> str:
     if not os.path.exists(path):
-        raise _Note(f"{path} does not exist: the server makes one; servers that share stores need the same")
+        raise _Note(
+            f"{path} does not exist: the server makes one. Servers that share stores need the same, and a "
+            "restored server the one of before, without which it cannot read its secrets"
+        )
     open_secret_box(path)
     if os.stat(path).st_mode & 0o077:
         raise ValueError(f"{path} can be read by other users of this machine: chmod 600 {path}")
