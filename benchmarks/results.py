@@ -37,6 +37,7 @@ TITLES = {
     "usage": "Usage",
     "findings": "Findings",
     "fleet": "Fleet",
+    "start": "Start",
     "web": "Page",
     "reports": "Reports",
     "registries": "Registries",

@@ -7,7 +7,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import httpx
@@ -58,15 +59,27 @@ def measure(path: str, command: Sequence[str], port: int) -> Start:
                 raise RuntimeError(f"{' '.join(command)} has ended: {log.read()[-2000:].decode()}")
             time.sleep(0.01)
     ready_s = time.monotonic() - began_s
-    cpu_s = sum(sum(each.cpu_times()[:2]) for each in (main, *main.children(recursive=True)))
-    time.sleep(REST_S)
     tree = [main, *main.children(recursive=True)]
-    memory_mb = sum(each.memory_full_info().pss for each in tree) / 1e6
-    start = Start(ready_s, cpu_s, memory_mb, len(tree), sum(each.num_threads() for each in tree))
-    for each in reversed(tree):
-        each.terminate()
-    psutil.wait_procs(tree, 30)
-    return start
+    try:
+        cpu_s = _sum(tree, lambda process: sum(process.cpu_times()[:2]))
+        time.sleep(REST_S)
+        tree = [main, *main.children(recursive=True)]
+        memory_mb = _sum(tree, lambda process: process.memory_full_info().pss / 1e6)
+        return Start(ready_s, cpu_s, memory_mb, len(tree), int(_sum(tree, psutil.Process.num_threads)))
+    finally:
+        for each in reversed(tree):
+            with suppress(psutil.NoSuchProcess):
+                each.terminate()
+        psutil.wait_procs(tree, 30)
+
+
+def _sum(tree: Sequence[psutil.Process], read: Callable[[psutil.Process], float]) -> float:
+    """Add up what is read of processes, without those that have ended meanwhile."""
+    total = 0.0
+    for process in tree:
+        with suppress(psutil.NoSuchProcess):
+            total += read(process)
+    return total
 
 
 def _answers(address: str) -> bool:

@@ -6,7 +6,7 @@ const OUT = '../src/runvitals/server/static';
 /** Which the entry imports. */
 const PAGE = decodeURIComponent(new URL('src/app.ts', import.meta.url).pathname);
 /** What the entry needs, which must not wait for the page. */
-const EARLY = /\/src\/(base\/early|pages)\.ts$|preload-helper|rolldown[\\/]runtime/;
+const EARLY = /\/src\/(base\/(address|early)|pages)\.ts$|preload-helper|rolldown[\\/]runtime/;
 const source = (path: string): string => decodeURIComponent(new URL(`src/${path}`, import.meta.url).pathname);
 /** The pages that most users open first. What two of them need is loaded with the page. */
 const FIRST_PAGES = ['features/home/HomePage.svelte', 'features/runs/RunPage.svelte', 'features/runs/RunsPage.svelte'].map(source);
@@ -29,9 +29,9 @@ const preloadedPage: Plugin = {
         for (const file of new Set([...page.imports, name])) {
           if (file === chunk?.fileName || chunk?.imports.includes(file)) continue;
           const loaded = bundle?.[file];
-          tags.push({ tag: 'link', attrs: { rel: 'modulepreload', crossorigin: true, href: `/${file}` }, injectTo: 'head' });
+          tags.push({ tag: 'link', attrs: { rel: 'modulepreload', crossorigin: true, href: `./${file}` }, injectTo: 'head' });
           for (const css of (loaded?.type === 'chunk' && loaded.viteMetadata?.importedCss) || []) {
-            tags.push({ tag: 'link', attrs: { rel: 'stylesheet', crossorigin: true, href: `/${css}` }, injectTo: 'head' });
+            tags.push({ tag: 'link', attrs: { rel: 'stylesheet', crossorigin: true, href: `./${css}` }, injectTo: 'head' });
           }
         }
       }
@@ -58,6 +58,7 @@ function filesOf(importsOf: (id: string) => readonly string[]): [string, Set<str
 let files: [string, Set<string>][] | null = null;
 
 export default defineConfig({
+  base: './', // the server may be below a path of another one: `page.py` completes these addresses
   plugins: [svelte(), preloadedPage],
   build: {
     outDir: OUT,

@@ -273,6 +273,10 @@ def measure(folder: Path, before: Path | None = None, hosts: int = 6) -> Iterato
     try:
         for number in NUMBERS:
             fleet.start(number)
+            if (
+                before is not None
+            ):  # it may be one of which several could not start together for the first time
+                fleet.wait_ready(number)
         yield f"ready after {max(fleet.wait_ready(number) for number in NUMBERS):.1f} s"
         fleet.start_proxy()
         created = fleet.run("key", "create", "load", "--user", "administrator", *fleet.stores, "--json")

@@ -81,6 +81,11 @@ class ObjectService:
         """Put an object past the check."""
         self._inner("PUT", f"/{self.bucket}/{key}", body=content)
 
+    def keep_versions(self) -> None:
+        """Keep the versions of each object from now on."""
+        enabled = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>"
+        self._inner("PUT", f"/{self.bucket}", "versioning", enabled)
+
     def _inner(self, method: str, path: str, query: str = "", body: bytes = b"") -> bytes:
         environ = {
             "REQUEST_METHOD": method,

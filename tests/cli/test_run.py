@@ -15,7 +15,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.readers.journals import open_run
 from tests.patience import PATIENCE_S
-from tests.sdk.runs import Journals, end_group, environment, eventually, finished, line
+from tests.sdk.runs import Journals, end_group, environment, eventually, finished, line, succeeded
 
 Command = Callable[..., "Popen[str]"]
 
@@ -140,8 +140,7 @@ def test_command_and_monitor_survive_a_killed_wrapper(command: Command, journals
 
 def test_script_in_the_command_joins_the_run(command: Command, journals: Journals) -> None:
     script = "import runvitals\nrun = runvitals.init(project='inner')\nrun.log({'x': 1})\nrun.finish()"
-    code, _, err = finished(command(sys.executable, "-c", script, options=("--project", "outer")))
-    assert code == 0, err
+    succeeded(command(sys.executable, "-c", script, options=("--project", "outer")))
     assert journals.end()["state"] == "finished"
     assert [row["data"] for row in journals.history()] == [{"x": 1}]
     assert sorted(a["role"] for a in journals.lifecycle("attach")) == ["command", "train"]
@@ -206,8 +205,7 @@ def test_an_unknown_kind_of_destination_is_reported_before_the_start(
 @pytest.mark.parametrize(("project", "mentions"), [("outer", 0), ("inner", 1)])
 def test_where_the_run_is_recorded_is_printed_once(command: Command, project: str, mentions: int) -> None:
     script = f"import runvitals; runvitals.init(project={project!r}).log({{'x': 1}})"
-    code, _, err = finished(command(sys.executable, "-c", script, options=("--project", "outer")))
-    assert code == 0, err
+    _, err = succeeded(command(sys.executable, "-c", script, options=("--project", "outer")))
     assert err.count(", recorded in ") == 1
     assert err.count(f"is of project {project} from now on") == mentions
 

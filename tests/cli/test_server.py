@@ -499,7 +499,7 @@ def test_requests_need_the_token_until_it_is_revoked(
 
         # A person with a browser.
         redirect = client.get("/", headers={"accept": "text/html"})
-        assert (redirect.status_code, redirect.headers["location"]) == (303, "/login")
+        assert (redirect.status_code, redirect.headers["location"]) == (303, "./login")
         assert 'type="password"' in client.get("/login").text
         assert client.post("/login", data={"token": "rvt_wrong"}).status_code == 403
         entered = client.post("/login", data={"token": secret})

@@ -56,6 +56,43 @@ def test_a_new_store_is_left_alone(found: Found, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "what", "text"),
+    [
+        (
+            "--store",
+            "{folder}/file",
+            "samples",
+            "{folder}/file cannot be made: {folder}/file is not a folder",
+        ),
+        ("--store", "{folder}/file/store", "samples", "{folder}/file is not a folder"),
+        ("--metadata", "postgresql://u@host:port/name", "metadata", "unsupported metadata store address"),
+        ("--metadata", "postgresql://u@127.0.0.1:1/name", "metadata", "u@127.0.0.1:1/name cannot be reached"),
+        ("RUNVITALS_URL", "nonsense", "certificate", "invalid url 'nonsense'; expected https://host"),
+        ("RUNVITALS_URL", "https://é..org", "certificate", "invalid url 'https://é..org'; expected"),
+        ("--files", "az://training", "bucket of --files", "AZURE_STORAGE_ACCOUNT_NAME with"),
+    ],
+)
+def test_odd_values_are_named_with_what_is_allowed(
+    option: str,
+    value: str,
+    what: str,
+    text: str,
+    found: Found,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "file").touch()
+    value, text = value.format(folder=tmp_path), text.format(folder=tmp_path)
+    given = [option, value]
+    if option.isupper():
+        monkeypatch.setenv(option, value)
+        given = []
+    lines = found("--store", str(tmp_path / "store"), *given, fails=True)
+    assert lines[what].startswith("failed")
+    assert text in lines[what]
+
+
 def test_a_store_that_is_used_is_named_and_so_is_an_address(found: Found, tmp_path: Path) -> None:
     with SqliteChunks(str(tmp_path)) as store, socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

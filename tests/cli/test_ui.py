@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -39,6 +41,10 @@ def test_serves_until_ctrl_c_is_pressed(tmp_path: Path) -> None:
     url = line.split()[1]
     assert url.startswith("http://127.0.0.1:")
     assert httpx.get(f"{url}api/v1/runs", timeout=PATIENCE_S).json()["runs"][0]["id"] == "brave-otter-1"
+    assert process.stdout is not None
+    link = process.stdout.readline()
+    port = urlsplit(url).port
+    assert re.fullmatch(rf" +through a notebook server: https://…/proxy/{port}/\?token=[\w-]{{32}}\n", link)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, "", "")
@@ -79,7 +85,7 @@ def test_default_port_in_use_is_replaced_by_a_free_one(
 ) -> None:
     served = []
     monkeypatch.setattr("runvitals.cli.ui.DEFAULT_PORT", used_port)
-    monkeypatch.setattr("runvitals.server.http.serve.serve", lambda app, listener: served.append(listener))
+    monkeypatch.setattr("runvitals.server.http.serve.serve", lambda app, at, **how: served.append(at))
     assert main(["ui", "--no-browser", "--dir", str(tmp_path)]) == 0
     with served[0] as listener:
         port = listener.getsockname()[1]

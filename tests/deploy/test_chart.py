@@ -38,8 +38,28 @@ OUTSIDE = {
 SETS: dict[str, dict[str, Any]] = {
     "one server": {"secret": {"existing": "runvitals"}},
     "one server with a backup": {"backup": {"enabled": True, "keep": 3}, "server": {"maxSize": "100GB"}},
+    "below a path": {
+        "secret": {"existing": "runvitals"},
+        "ingress": {"enabled": True, "path": "/tools/runvitals"},
+    },
     "several servers": OUTSIDE,
     "a trial of several servers": {"trialStores": {"enabled": True}, "server": {"replicas": 2}},
+    "odd values": {
+        "server": {
+            "ipv6": True,
+            "trustedProxies": "fd00::/8, 10.0.0.0/8",
+            "resources": None,
+            "environment": {"A": "yes", "B": "1: #2\n'"},
+            "environmentFrom": [{"secretRef": {"name": "mail"}}],
+            "serviceAccount": {"annotations": {"role": "a\"b'c: d"}},
+        },
+        "files": "s3://training/a",
+        "ingress": {
+            "enabled": True,
+            "tlsSecret": "",
+            "annotations": {"nginx.ingress.kubernetes.io/proxy-body-size": "9m", "note": 'it\'s "so": #1'},
+        },
+    },
     "collectors": {
         "collectors": {
             "enabled": True,
@@ -153,6 +173,7 @@ def test_the_server_has_these_options(name: str) -> None:
     server.add(parser.add_subparsers())
     parsed = parser.parse_args(arguments)
     assert parsed.listen[1] == 8900
+    assert parsed.path == SETS[name].get("ingress", {}).get("path", "")
     if parsed.store is not None:
         assert parse_address(parsed.store, {}).database == "runvitals"
         assert parsed.catalogue.startswith("postgresql://runvitals@")
@@ -191,6 +212,7 @@ def test_the_collector_has_these_options() -> None:
             {"postgresql": "postgresql://runvitals:secret@postgres.example/runvitals"},
             "Does not match pattern",
         ),
+        ({"ingress": {"path": "runvitals; }"}}, "Does not match pattern"),
         ({"image": {"pullPolicy": "Sometimes"}}, "must be one of"),
     ],
 )
@@ -209,3 +231,27 @@ def test_the_chart_is_well_formed_and_of_this_version() -> None:
 def test_a_change_of_what_is_rendered_is_seen() -> None:
     """To write the file again: `helm template …` as in `text_of`, with `several servers`."""
     assert text_of("several servers") == GOLDEN.read_text()
+
+
+def test_odd_values_arrive_as_they_were_given() -> None:
+    documents = {document["kind"]: document for document in rendered("odd values")}
+    container = documents["StatefulSet"]["spec"]["template"]["spec"]["containers"][0]
+    assert "--listen=[::]:8900" in container["args"]
+    assert "--trusted-proxies=fd00::/8, 10.0.0.0/8" in container["args"]
+    assert {"name": "B", "value": "1: #2\n'"} in container["env"]
+    assert container["envFrom"] == [{"secretRef": {"name": "mail"}}]
+    annotations = documents["Ingress"]["metadata"]["annotations"]
+    assert annotations["nginx.ingress.kubernetes.io/proxy-body-size"] == "9m"
+    assert annotations["nginx.ingress.kubernetes.io/proxy-buffering"] == "off"
+    assert annotations["note"] == 'it\'s "so": #1'
+
+
+def test_long_names_of_releases_are_shortened() -> None:
+    values = {"trialStores": {"enabled": True}, "backup": {"enabled": True}, "collectors": {"enabled": True}}
+    text = helm("template", "v" * 53, str(CHART), "--namespace", "ml", values=values).stdout
+    names = {
+        document["metadata"]["name"]: document["kind"] for document in yaml.safe_load_all(text) if document
+    }
+    limited = [name for name, kind in names.items() if kind in ("StatefulSet", "CronJob")]
+    assert max(map(len, limited)) == 52
+    assert max(map(len, names)) <= 63

@@ -16,6 +16,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import Tail, read_run
 from runvitals.journal.records import Record
 from runvitals.journal.writer import JournalWriter
+from tests.isolated import printed
 
 SRC = Path(__file__).parents[2] / "src"
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -207,12 +208,10 @@ def test_the_modules_used_by_the_monitor_import_nothing_heavy() -> None:
     heavy = ["re", "json", "typing", "dataclasses", "collections", "subprocess", "socket", "pathlib", "enum",
              "logging", "threading", "functools", "contextlib"]  # fmt: skip
     program = f"""
-import sys; sys.path.insert(0, {str(SRC)!r})
 import runvitals.journal.writer, runvitals.journal.sealing, runvitals.journal.reader
 print([name for name in {heavy} if name in sys.modules])
 """
-    command = [sys.executable, "-I", "-S", "-E", "-c", program]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert printed(program) == "[]\n"
 
 
 def test_a_lone_surrogate_is_replaced(tmp_path: Path) -> None:

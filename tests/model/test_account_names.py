@@ -29,7 +29,7 @@ def test_reserved_names(name: str) -> None:
 def test_display_names() -> None:
     assert display_name("  Ada  Lovelace 👩‍💻 ") == "Ada  Lovelace 👩‍💻"
     assert display_name("e\u0301") == "é"
-    for text in ("", " ", "x" * 65, "evil\u202etxt", "a\x00b", "a\nb"):
+    for text in ("", " ", "x" * 65, "evil\u202etxt", "a\x00b", "a\nb", "\u3164", "ada\u2800"):
         with pytest.raises(ValueError, match="invalid display name"):
             display_name(text)
 

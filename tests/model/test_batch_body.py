@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from runvitals.model import batch_body
 
-BITS = st.integers(0, 2**64 - 1)
-
 
 @given(
     t=st.lists(st.integers(0, 2**52), max_size=20),

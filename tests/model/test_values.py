@@ -1,7 +1,5 @@
 import json
 import math
-import subprocess
-import sys
 from typing import Any
 
 from hypothesis import given
@@ -9,7 +7,7 @@ from hypothesis import strategies as st
 
 from runvitals.model.limits import DEPTH, RECORD_BYTES, RECORD_VALUES, ROW_NAMES, STEP, TEXT_CHARACTERS
 from runvitals.model.values import Sanitizer, is_time, valid_step
-from tests.patience import PATIENCE_S
+from tests.isolated import printed
 
 scalars = (
     st.none()
@@ -118,13 +116,5 @@ def test_times() -> None:
 
 
 def test_importing_it_loads_no_package() -> None:
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import runvitals.model.values; print(*sys.modules)"
-    source = next(path for path in sys.path if path.endswith("src"))
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-E", "-c", code, source],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=PATIENCE_S,
-    )
-    assert not {"re", "json", "typing", "collections"} & set(done.stdout.split())
+    loaded = printed("import runvitals.model.values; print(*sys.modules)").split()
+    assert not {"re", "json", "typing", "collections"}.intersection(loaded)

@@ -87,18 +87,6 @@ def test_data_folder_of_a_repository_names_no_destinations(tmp_path: Path) -> No
     assert find_undelivered(str(tmp_path / ".runvitals"), HOST, []) == {}
 
 
-def test_continues_with_files_of_an_earlier_version(journal: Journal) -> None:
-    spec = DestinationSpec("remote_write:http://host:9090")
-    cursor = Cursor(journal.folder, spec, HOST)
-    cursor.position("monitor.x.1").next_seq = 7
-    cursor.save()
-    old = Path(cursor.path).with_name(f"{spec.old_slug}@{HOST}.json")
-    Path(cursor.path).rename(old)
-    (cursors,) = find_cursors(journal.folder)
-    assert cursors.position("monitor.x.1").next_seq == 7
-    assert not old.exists()
-
-
 @pytest.mark.parametrize(
     "destination",
     [

@@ -140,6 +140,13 @@ def finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+def succeeded(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Wait for a script to end without an error; returns (stdout, stderr)."""
+    code, out, err = finished(process)
+    assert code == 0, err
+    return out, err
+
+
 def say(process: subprocess.Popen[str], text: str) -> None:
     """Answer a script's `input()`."""
     assert process.stdin is not None

@@ -14,6 +14,7 @@ import runvitals
 from runvitals.model.artifacts import UnknownArtifact
 from runvitals.readers.journals.artifacts import LocalArtifacts
 from runvitals.sdk.artifacts.artifact import ArtifactNotLogged
+from runvitals.sdk.artifacts.local_paths import folder_of
 from runvitals.sdk.run import Run
 from tests.server.artifacts.test_lineage import named
 from tests.server.client import Client
@@ -203,3 +204,11 @@ def test_a_path_that_leads_out_of_the_folder_is_not_written(
     monkeypatch.setattr("runvitals.readers.journals.artifacts.LoggedArtifact.entries", lambda self: hostile)
     with pytest.raises(ValueError, match="invalid path"):
         artifact.download()
+
+
+@pytest.mark.parametrize(
+    ("name", "version"), [("../up", 1), ("/etc/cron.d/x", 1), ("a\\b", 1), ("", 1), ("a", "1/../..")]
+)
+def test_no_name_from_a_server_leads_a_download_elsewhere(name: str, version: int | str) -> None:
+    with pytest.raises(ValueError, match="name the folder of the download"):
+        folder_of(name, version)  # type: ignore[arg-type]

@@ -158,6 +158,27 @@ def test_a_prefix_adds_the_objects_below_it(
     assert outside.file_count == 0
 
 
+def test_an_object_is_fetched_in_the_version_that_was_logged(
+    artifact: runvitals.Artifact, s3: ObjectService
+) -> None:
+    s3.true_tags = True
+    address = f"s3://{s3.bucket}/rows.csv"
+    s3.put("rows.csv", b"before versions were kept")
+    with runvitals.init(project="digits", mode="offline") as run:
+        outside = runvitals.Artifact("outside", "dataset")
+        assert outside.add_reference(address, "unversioned", checksum=True)[0].reference == address
+        s3.keep_versions()
+        s3.put("rows.csv", b"first")
+        (first,) = outside.add_reference(address, checksum=True)
+        assert (first.path, first.bytes) == ("rows.csv", 5)
+        assert (first.reference or "").startswith(f"{address}?versionId=")
+        s3.put("rows.csv", b"second")
+        outside.add_reference(first.reference or "", "again.csv", checksum=True)
+        logged = run.log_artifact(outside).wait()
+    kept = logged.download("there", allow_missing_references=True)
+    assert files_in(kept) == {"rows.csv": "first", "again.csv": "first"}
+
+
 def test_references_are_fetched_and_checked(
     artifact: runvitals.Artifact,
     s3: ObjectService,

@@ -15,7 +15,7 @@ from runvitals.readers.journals.run_handle import open_run
 from runvitals.readers.journals.runs import RunList
 from tests.patience import PATIENCE_S
 from tests.processes import has_ended
-from tests.sdk.runs import Journals, Start, eventually, finished, line, say
+from tests.sdk.runs import Journals, Start, eventually, finished, line, say, succeeded
 
 TRAIN_FOREVER = """
     import runvitals, time
@@ -56,7 +56,7 @@ def log_until_replaced(process: subprocess.Popen[str], journals: Journals) -> No
 
 
 def test_successful_run(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
+    _, err = succeeded(
         train("""
             import runvitals
             run = runvitals.init(
@@ -69,7 +69,6 @@ def test_successful_run(train: Start, journals: Journals) -> None:
             run.finish()
         """)
     )
-    assert code == 0, err
     end = journals.end()
     assert (end["state"], end["exit_code"], end["signal"]) == ("finished", 0, None)
     assert [(row["step"], row["data"]) for row in journals.history()] == [
@@ -81,8 +80,7 @@ def test_successful_run(train: Start, journals: Journals) -> None:
 
 
 def test_run_of_milliseconds_has_first_and_last_sample(train: Start, journals: Journals) -> None:
-    code, _, err = finished(train("import runvitals\nwith runvitals.init(): pass"))
-    assert code == 0, err
+    succeeded(train("import runvitals\nwith runvitals.init(): pass"))
     assert len(journals.samples()) >= 2
     assert {"cpu", "memory_percent", "proc.memory.rssMB"} <= set(journals.samples()[0].keys)
 
@@ -285,7 +283,7 @@ def test_run_finishes_although_its_monitor_is_killed_repeatedly(train: Start, jo
 
 
 def test_exit_of_forked_workers_does_not_end_the_run(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
             import os, sys, multiprocessing, runvitals
             run = runvitals.init(id="run1", settings={"sampling_interval": 0.1})
@@ -302,7 +300,6 @@ def test_exit_of_forked_workers_does_not_end_the_run(train: Start, journals: Jou
             run.finish()
         """)
     )
-    assert code == 0, err
     assert journals.end()["state"] == "finished"
     assert len(journals.lifecycle("attach")) == 1
     rows = [row["data"] for row in journals.history()]
@@ -431,7 +428,7 @@ def test_init_in_a_notebook_finishes_the_previous_run(train: Start, tmp_path: Pa
 
 
 def test_two_consecutive_runs_in_one_process(train: Start, tmp_path: Path) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
             import runvitals
             for i in range(2):
@@ -442,21 +439,17 @@ def test_two_consecutive_runs_in_one_process(train: Start, tmp_path: Path) -> No
             assert runvitals.run is None
         """)
     )
-    assert code == 0, err
     journals = Journals(tmp_path)
     assert [journals.end(f"run{i}")["state"] for i in range(2)] == ["finished", "finished"]
 
 
 def test_second_init_in_a_script_returns_the_open_run(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
-        train("import runvitals\na = runvitals.init()\nassert runvitals.init() is a\na.finish()")
-    )
-    assert code == 0, err
+    succeeded(train("import runvitals\na = runvitals.init()\nassert runvitals.init() is a\na.finish()"))
     assert journals.end()["state"] == "finished"
 
 
 def test_the_package_can_be_listed_and_asked_while_no_run_is_open(train: Start) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
         import runvitals
         assert not hasattr(runvitals, "config") and not hasattr(runvitals, "summary")
@@ -472,11 +465,10 @@ def test_the_package_can_be_listed_and_asked_while_no_run_is_open(train: Start) 
             assert hasattr(runvitals, "config")
         """)
     )
-    assert code == 0, err
 
 
 def test_second_init_says_which_arguments_it_ignores(train: Start) -> None:
-    code, _, err = finished(
+    _, err = succeeded(
         train("""
         import runvitals
         a = runvitals.init(project="digits", tags=["x"], config={"lr": 1})
@@ -486,7 +478,6 @@ def test_second_init_says_which_arguments_it_ignores(train: Start) -> None:
         assert a.project == "digits" and dict(a.config) == {"lr": 1}
         """)
     )
-    assert code == 0, err
     before, _, after = err.partition("now")
     assert "already open" not in before
     assert "is already open, so project, tags, config, settings had no effect" in after
@@ -539,15 +530,14 @@ def test_unwritable_data_folder_is_replaced_with_a_warning(train: Start, tmp_pat
         RUNVITALS_DIR="/proc/no/such/place",
         TMPDIR=str(elsewhere),
     )
-    code, out, err = finished(process)
-    assert code == 0, err
+    out, err = succeeded(process)
     assert out.startswith(str(elsewhere))
     assert "/proc/no/such/place is not writable" in err
     assert "RUNVITALS_DIR" in err
 
 
 def test_rows_of_threads_and_signal_handlers_are_all_recorded(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
             import signal, threading, runvitals
             run = runvitals.init()
@@ -570,7 +560,6 @@ def test_rows_of_threads_and_signal_handlers_are_all_recorded(train: Start, jour
             run.finish()
         """)
     )
-    assert code == 0, err
     rows = [row["data"] for row in journals.history()]
     assert sorted((r["thread"], r["row"]) for r in rows if "row" in r) == [
         (i, j) for i in range(4) for j in range(500)
@@ -578,7 +567,7 @@ def test_rows_of_threads_and_signal_handlers_are_all_recorded(train: Start, jour
 
 
 def test_steps_may_be_any_integer_type(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
             import numpy, runvitals
             run = runvitals.init()
@@ -593,7 +582,6 @@ def test_steps_may_be_any_integer_type(train: Start, journals: Journals) -> None
             run.finish()
         """)
     )
-    assert code == 0, err
     assert [(row["step"], row["data"]) for row in journals.history()] == [(7, {"x": 0.5})]
 
 
@@ -626,7 +614,7 @@ def test_exit_codes_of_any_integer_type(train: Start, journals: Journals, code: 
 
 
 def test_an_exit_code_that_is_no_integer_raises(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
             import runvitals
             run = runvitals.init()
@@ -640,7 +628,6 @@ def test_an_exit_code_that_is_no_integer_raises(train: Start, journals: Journals
             run.log({"loss": 1})
         """)
     )
-    assert code == 0, err
 
 
 def test_threads_and_exit_handlers_log_while_the_interpreter_ends(train: Start, journals: Journals) -> None:
@@ -694,7 +681,7 @@ def test_threads_that_start_a_run_at_once_share_it(train: Start, journals: Journ
 
 
 def test_a_run_that_is_passed_to_another_process_says_what_to_do(train: Start) -> None:
-    code, out, err = finished(
+    out, _ = succeeded(
         train("""
             import copy, pickle, runvitals
             run = runvitals.init(id="run1")
@@ -705,12 +692,11 @@ def test_a_run_that_is_passed_to_another_process_says_what_to_do(train: Start) -
                     print(error)
         """)
     )
-    assert code == 0, err
     assert out.count("call runvitals.init(id='run1') there") == 2
 
 
 def test_a_run_whose_folder_and_working_directory_are_deleted(train: Start, tmp_path: Path) -> None:
-    code, out, err = finished(
+    out, _ = succeeded(
         train(f"""
             import os, shutil, tempfile, runvitals
             here = tempfile.mkdtemp(dir={str(tmp_path)!r})
@@ -727,12 +713,11 @@ def test_a_run_whose_folder_and_working_directory_are_deleted(train: Start, tmp_
             run.log({{"loss": 1}})
         """)
     )
-    assert code == 0, err
     assert out.splitlines() == ["['kept.txt']", "['kept.txt']", "[]"]
 
 
 def test_alerts_that_wait_for_any_time(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
             import numpy, runvitals
             from datetime import timedelta
@@ -749,7 +734,6 @@ def test_alerts_that_wait_for_any_time(train: Start, journals: Journals) -> None
                     raise AssertionError(wrong)
         """)
     )
-    assert code == 0, err
     alerts = [r.value for r in journals.records() if r.type == frames.EVENT and r.value["name"] == "alert"]
     longest = 366 * 86_400.0
     assert [alert.get("wait_s") for alert in alerts] == [0.0, 0.0, longest, longest, 5.0, 60.0, None]

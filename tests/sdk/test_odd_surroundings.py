@@ -16,7 +16,7 @@ from runvitals.journal.reader import read_run
 from runvitals.readers.journals.run_handle import open_run
 from tests.journal.test_full_disk import NAMESPACE, needs_mounts
 from tests.patience import PATIENCE_S
-from tests.sdk.runs import Journals, Start, environment, eventually, finished, say
+from tests.sdk.runs import Journals, Start, environment, eventually, finished, say, succeeded
 
 TRAINING = """
     import runvitals
@@ -83,8 +83,7 @@ def test_sigpipe_in_the_training_is_recorded(train: Start, journals: Journals) -
     os.kill(monitor, signal.SIGKILL)
     eventually(lambda: not Path(f"/proc/{monitor}").exists())
     say(process, "")
-    code, _, err = finished(process)
-    assert code == 0, err
+    succeeded(process)
     assert journals.end("run1")["state"] == "finished"
 
 
@@ -162,8 +161,7 @@ def test_symbolic_link_of_another_user_is_not_followed(
         os.environ["RUNVITALS_DIR"] = "/proc/nowhere"
         {textwrap.dedent(TRAINING).strip().replace(chr(10), chr(10) + " " * 8)}
     """
-    code, _, err = finished(train(script, TMPDIR=str(temporary)))
-    assert code == 0, err
+    _, err = succeeded(train(script, TMPDIR=str(temporary)))
     assert "this training is not recorded" in err
     assert not list(victims.iterdir())
 
@@ -194,8 +192,7 @@ LIMITED = """
 
 @pytest.mark.parametrize("limit", [4, 8, 16, 32])
 def test_few_descriptors_below_the_hard_limit(limit: int, train: Start, journals: Journals) -> None:
-    code, _, err = finished(train(LIMITED.format(limit=limit, hard="hard")))
-    assert code == 0, err
+    succeeded(train(LIMITED.format(limit=limit, hard="hard")))
     assert logged(journals) == [0, 1, 2], "ours take none of the program's"
     assert journals.end("run1")["state"] == "finished"
     assert len(journals.samples("run1")) >= 2
@@ -203,8 +200,7 @@ def test_few_descriptors_below_the_hard_limit(limit: int, train: Start, journals
 
 @pytest.mark.parametrize("limit", [4, 8, 16, 32])
 def test_few_descriptors_at_the_hard_limit(limit: int, train: Start, journals: Journals) -> None:
-    code, _, err = finished(train(LIMITED.format(limit=limit, hard=limit)))
-    assert code == 0, err
+    _, err = succeeded(train(LIMITED.format(limit=limit, hard=limit)))
     assert logged(journals) == [2], "the program had all of them before, and we kept none"
     assert open_run("run1", str(journals.directory)).state == "finished"
     assert err.count("no system metrics") == 1
@@ -222,8 +218,7 @@ def test_sandbox_that_raises_on_system_calls(event: str, train: Start, journals:
         sys.addaudithook(hook)
         {textwrap.dedent(TRAINING).strip().replace(chr(10), chr(10) + " " * 8)}
     """
-    code, _, err = finished(train(script))
-    assert code == 0, err
+    _, err = succeeded(train(script))
     assert "no system metrics for run run1 yet, will retry: could not connect to the monitor" in err
     assert logged(journals) == [0, 1, 2]
     assert journals.end("run1")["state"] == "finished"

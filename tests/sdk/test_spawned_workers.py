@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.readers.journals.run_handle import open_run
-from tests.sdk.runs import Journals, end_group, environment, eventually, finished, say
+from tests.sdk.runs import Journals, end_group, environment, eventually, finished, say, succeeded
 
 RunScript = Callable[..., "subprocess.Popen[str]"]
 
@@ -189,8 +189,7 @@ def test_a_script_that_calls_init_in_its_workers_too(
             run.log({{"done": 1}})
             run.finish()
     """)
-    code, _, err = finished(process)
-    assert code == 0, err
+    succeeded(process)
     assert len(journals.folders()) == 1
     assert journals.end()["state"] == "finished"
     assert len(journals.lifecycle("attach")) == 1
@@ -209,8 +208,7 @@ def test_workers_that_record_runs_of_their_own(run_script: RunScript, journals: 
             with multiprocessing.get_context("spawn").Pool(2) as pool:
                 pool.map(task, range(3))
     """)
-    code, _, err = finished(process)
-    assert code == 0, err
+    succeeded(process)
     assert len(journals.folders()) == 3
     for folder in journals.folders():
         assert journals.end(folder.name)["state"] == "finished"

@@ -13,7 +13,7 @@ from runvitals.journal import frames
 from runvitals.readers.journals.file_ends import EDGE_BYTES
 from runvitals.readers.journals.run_handle import now_ms, open_run
 from runvitals.readers.journals.runs import RunList
-from tests.sdk.runs import Journals, Start, eventually, finished, line
+from tests.sdk.runs import Journals, Start, eventually, finished, line, succeeded
 
 
 def listed(journals: Journals, run_id: str = "run1") -> dict[str, Any]:
@@ -27,7 +27,7 @@ def opened(journals: Journals, run_id: str = "run1") -> dict[str, Any]:
 
 
 def test_summary_has_last_values_or_the_defined_aggregates(train: Start, journals: Journals) -> None:
-    code, out, err = finished(
+    out, _ = succeeded(
         train("""
             import runvitals
             run = runvitals.init(id="run1")
@@ -44,7 +44,6 @@ def test_summary_has_last_values_or_the_defined_aggregates(train: Start, journal
             run.finish()
         """)
     )
-    assert code == 0, err
     expected = {"loss": 0, "val/acc": 3, "speed": 1.5, "lr": 0.025, "best": "by hand", "val.acc": 1}
     assert eval(out) == expected
     assert opened(journals) == expected
@@ -109,7 +108,7 @@ def test_sigkill_loses_nothing_and_listing_reads_only_the_end(train: Start, jour
 
 
 def test_listing_knows_the_first_of_thousands_of_metrics(train: Start, journals: Journals) -> None:
-    code, _, err = finished(
+    succeeded(
         train("""
             import runvitals
             run = runvitals.init(id="run1")
@@ -117,7 +116,6 @@ def test_listing_knows_the_first_of_thousands_of_metrics(train: Start, journals:
             run.finish()
         """)
     )
-    assert code == 0, err
     assert listed(journals)["loss"] == 1.0
     assert len(listed(journals)) > 100
     assert len(opened(journals)) == 5001

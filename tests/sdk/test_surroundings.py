@@ -13,7 +13,7 @@ from runvitals.monitoring.monitor import launch, relay_connection
 from runvitals.readers.journals.runs import RunList
 from tests.monitoring.monitor.strangers import stranger_on
 from tests.patience import PATIENCE_S
-from tests.sdk.runs import Journals, Start, environment, eventually, finished, say
+from tests.sdk.runs import Journals, Start, environment, eventually, say, succeeded
 
 RUN = """
     import runvitals
@@ -27,8 +27,7 @@ def test_address_taken_by_another_user(train: Start, journals: Journals, tmp_pat
     names = launch.address("run1", data).name, relay_connection.address(data).name
     with stranger_on(str(names[0])) as told_monitor, stranger_on(str(names[1])) as told_relay:
         out = tmp_path / "out"
-        code, _, err = finished(train(RUN, RUNVITALS_DESTINATIONS=f"files:{out}"))
-        assert code == 0, err
+        _, err = succeeded(train(RUN, RUNVITALS_DESTINATIONS=f"files:{out}"))
         assert "did not confirm" not in err
         assert "delivered to files:" in err
         assert journals.end()["state"] == "finished"
@@ -42,8 +41,7 @@ def test_spec_may_have_any_size(train: Start, journals: Journals) -> None:
         with runvitals.init(id="run1", notes="n" * 250_000) as run:
             run.log({"loss": 1.0})
     """
-    code, _, err = finished(train(script))
-    assert code == 0, err
+    _, err = succeeded(train(script))
     assert "no system metrics" not in err
     assert len(journals.samples()) >= 2
     (info,) = [r.value["run"] for r in journals.records() if r.type == frames.INFO and "run" in r.value]
@@ -69,8 +67,7 @@ def test_secrets_in_values_are_redacted(train: Start, journals: Journals) -> Non
     paths = journals.directory.glob
     eventually(lambda: any(b'"command":' in path.read_bytes() for path in paths("runs/*/*.rvj")))
     say(training, "end")
-    code, _, err = finished(training)
-    assert code == 0, err
+    succeeded(training)
     for journal in journals.folders()[0].glob("*.rvj"):
         assert b"hunter2" not in journal.read_bytes()
     configs = [r.value["config"] for r in journals.records() if r.type == frames.INFO and "config" in r.value]
@@ -98,8 +95,7 @@ def test_command_with_many_arguments(journals: Journals, tmp_path: Path) -> None
 
 
 def test_environment_variable_that_cannot_be_passed_on(train: Start, journals: Journals) -> None:
-    code, _, err = finished(train('import os\nos.environ["BIG"] = "x" * 200_000\n' + textwrap.dedent(RUN)))
-    assert code == 0, err
+    _, err = succeeded(train('import os\nos.environ["BIG"] = "x" * 200_000\n' + textwrap.dedent(RUN)))
     assert "no system metrics" not in err
     assert len(journals.samples()) >= 2
 
@@ -107,8 +103,7 @@ def test_environment_variable_that_cannot_be_passed_on(train: Start, journals: J
 def test_files_are_private(train: Start, tmp_path: Path) -> None:
     data, out = tmp_path / "a" / "data", tmp_path / "out"
     script = "import os\nos.umask(0)\n" + textwrap.dedent(RUN)
-    code, _, err = finished(train(script, RUNVITALS_DIR=str(data), RUNVITALS_DESTINATIONS=f"files:{out}"))
-    assert code == 0, err
+    succeeded(train(script, RUNVITALS_DIR=str(data), RUNVITALS_DESTINATIONS=f"files:{out}"))
     modes = {path: path.lstat().st_mode & 0o777 for path in [data, *data.rglob("*")] if not path.is_symlink()}
     assert any(path.suffix == ".rvj" for path in modes)
     assert {path for path, mode in modes.items() if mode & 0o077} == set()

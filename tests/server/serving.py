@@ -21,6 +21,7 @@ from runvitals.server.shared_server import SharedServer
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S
+from tests.server.page_port import listen_for_page
 
 Address = tuple[str, int]
 
@@ -76,7 +77,7 @@ def serving(
     response_limits: ResponseLimits | None = None,
     **how: Any,
 ) -> Iterator[Served]:
-    """A server on a free port; `how`: further `ServerOptions`."""
+    """A server; `how`: further `ServerOptions`. With `static`, it listens where a page was before."""
     store, metadata_store = (
         SqliteChunks(str(folder / "store")),
         new_metadata_store(folder / "catalogue.db"),
@@ -89,7 +90,7 @@ def serving(
             token_required=token_required, limits=limits or Limits(), response_limits=response_limits, **how
         ),
     )
-    listener = listen(0)
+    listener = listen_for_page() if "static" in how else listen(0)
     refused: list[tuple[int, str]] = []
     http = Server(app, bounds, lambda client, status, reason: refused.append((status, reason)))
     thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.clock import Clock
+from runvitals.server.clock import Clock, Due
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_states import hosts
@@ -112,6 +112,17 @@ def test_a_wrong_clock_of_an_earlier_server_leaves_no_run_running(
     Heartbeats(metadata_store, clock).close()
     machine.wait(60_000)
     assert state(metadata_store, "dead", clock()) == "lost"
+
+
+def test_what_a_server_does_again_and_again_goes_on_when_the_clock_is_set_back() -> None:
+    due = Due()
+    assert due.at(YEAR_2037)
+    due.wait(YEAR_2037, DAY)
+    assert [due.at(YEAR_2037), due.at(YEAR_2037 + DAY - 1), due.at(YEAR_2037 + DAY)] == [False, False, True]
+    assert due.at(NOW)
+    due.wait(NOW, DAY)
+    due.at_once()
+    assert due.at(NOW)
 
 
 def test_a_clock_set_ahead_deletes_nothing_by_age(machine: Machine) -> None:

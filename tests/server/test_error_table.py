@@ -16,6 +16,7 @@ from runvitals.server.error_table import FAILED, STATUSES, meaning_of
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
 from runvitals.store.errors import (
+    DeletedMeanwhile,
     MetadataStoreUnavailable,
     NameTaken,
     NoLongerValid,
@@ -34,6 +35,7 @@ SERVER: Final = Path(runvitals.server.__file__).parent
         (NotAllowed("the administrators must be asked"), 404, "the administrators must be asked"),
         (UnknownRun("there is no run 'abc'"), 404, "there is no run 'abc'"),
         (NameTaken("the name is taken"), 409, "the name is taken"),
+        (DeletedMeanwhile("FOREIGN KEY"), 404, "what this request is about was deleted a moment ago"),
         (NoLongerValid("the link was used"), 410, "the link was used"),
         (HTTPException(403, "you may not do this"), 403, "you may not do this"),
         (HttpRejection(413, "too large"), 413, "too large"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,6 @@ from runvitals.cli import main
 from runvitals.journal.clock import RunClock
 from runvitals.monitoring.settings.settings import SettingError, Settings, resolve
 from runvitals.sdk.attachment import monitor_spec
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DCGM = "http://localhost:9400/metrics"
 SECRETS = {

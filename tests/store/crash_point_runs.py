@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 from tests.forked_command import ForkedProcess
 from tests.patience import PATIENCE_S
-from tests.store.samples.test_crashes import in_namespace
 
-MODULE = "tests.store.interrupted_operations"
+_ROOT = Path(__file__).parents[2]
 
 
 def killed(folder: str, operation: str, *more: str) -> subprocess.CompletedProcess[str]:
@@ -27,9 +28,36 @@ def _interrupt(*arguments: str) -> None:
     main(*arguments)
 
 
-def disk_full(folder: str, operation: str, *more: str) -> subprocess.CompletedProcess[str]:
-    script = 'mount -t tmpfs -o size=16m none "$4" && exec "$0" -m "$@"'
-    return in_namespace(script, sys.executable, MODULE, operation, "full", folder, *more)
+class SmallDisks:
+    """A process that may mount disks and imports the server once, which takes 1 s, for all operations."""
+
+    def __init__(self) -> None:
+        namespace = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+        self._process = subprocess.Popen(
+            [*namespace, sys.executable, "-m", "tests.store.interrupted_operations"],
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> SmallDisks:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self._process.communicate(timeout=PATIENCE_S)
+
+    def full(self, folder: Path, operation: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """Run an operation on a small disk, which becomes full at each of its steps."""
+        disk = folder / "disk"
+        disk.mkdir()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([operation, str(disk), *more]), file=self._process.stdin, flush=True)
+        status = int(self._process.stdout.readline())
+        out, err = (disk.with_suffix(suffix).read_text() for suffix in (".out", ".err"))
+        return subprocess.CompletedProcess([], status, out, err)
 
 
 def assert_survived(done: subprocess.CompletedProcess[str]) -> None:

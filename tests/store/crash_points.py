@@ -11,6 +11,7 @@ That takes a third of the CPU.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import hashlib
 import itertools
@@ -23,7 +24,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import Pipe
@@ -45,6 +46,7 @@ _CHANGES_NOTHING = re.compile(
 _WRITES = os.O_WRONLY | os.O_RDWR
 _FILE_EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "shutil.copyfile"}
 _ENDED, _REFUSED, _FAILED, _WENT_ON = 0, 3, 1, 4
+_LIBC, _MS_REMOUNT = ctypes.CDLL(None, use_errno=True), 32
 
 
 @dataclass
@@ -72,7 +74,7 @@ def interrupted(
 
     Args:
         how: "kill" or "full".
-        work: the folder that the operation changes; what is beside it is on the disk that becomes full.
+        work: the folder that the operation changes; that around it is the disk that becomes full, a tmpfs.
         renew: makes what there is before the operation.
         operate: the operation; it calls its argument with the number of what it acknowledges.
         verify: raises an error if what is left is wrong; it gets the numbers that were acknowledged. It is
@@ -202,7 +204,8 @@ def _interrupted_at(
     operate: Callable[[Callable[[int], None]], None],
 ) -> tuple[list[int], str, int]:
     """Interrupt the operation at a step. Returns what it acknowledged, the step, and how it ended."""
-    ballast = f"{work}.ballast"
+    disk = os.path.dirname(work)
+    blocks = os.statvfs(disk).f_blocks
 
     def work_on(report: Callable[[str], None]) -> int:
         numbers = itertools.count(1)
@@ -216,7 +219,8 @@ def _interrupted_at(
                 if how == "kill":
                     os.kill(os.getpid(), signal.SIGKILL)
                 is_full = True
-                _fill(ballast)
+                state = os.statvfs(disk)
+                _resize(disk, max(1, state.f_blocks - state.f_bfree))
             if is_full and what.startswith("PostgreSQL"):
                 raise OperationalError(what, {}, psycopg.errors.DiskFull("No space left on device"))
 
@@ -228,8 +232,8 @@ def _interrupted_at(
     with file:
         lines = file.read().splitlines()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with suppress(FileNotFoundError):
-        os.unlink(ballast)
+    if how == "full":
+        _resize(disk, blocks)
     acknowledged = [int(line.split()[1]) for line in lines if line.startswith("acknowledged ")]
     steps = [line.removeprefix("step ") for line in lines if line.startswith("step ")]
     return acknowledged, "".join(steps), status
@@ -309,10 +313,8 @@ def _kind(sql: str) -> str:
     return "CREATE" if words[0] == "CREATE" else " ".join(words[:3])
 
 
-def _fill(ballast: str) -> None:
-    """Take all space that is left on a disk."""
-    descriptor = os.open(ballast, os.O_WRONLY | os.O_CREAT)
-    free = os.fstatvfs(descriptor)
-    if free.f_bavail:
-        os.posix_fallocate(descriptor, 0, free.f_bavail * free.f_frsize)
-    os.close(descriptor)
+def _resize(disk: str, blocks: int) -> None:
+    """Let a disk have that many blocks: with as many as are used, it is full. Filling it takes 7 ms."""
+    size = f"size={blocks * os.statvfs(disk).f_frsize}".encode()
+    if _LIBC.mount(b"none", os.fsencode(disk), b"tmpfs", _MS_REMOUNT, size) != 0:
+        raise OSError(ctypes.get_errno(), "the disk cannot be resized", disk)

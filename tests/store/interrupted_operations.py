@@ -1,8 +1,11 @@
-"""The operations that are interrupted at each step, as a process:
-`python -m tests.store.interrupted_operations NAME HOW FOLDER`.
+"""The operations that are interrupted at each step.
 
-With the folder of a server of PostgreSQL at the end, the metadata are there, and with an address of
-ClickHouse after it the samples. Prints the outcome as JSON.
+As a process that may mount disks, `python -m tests.store.interrupted_operations` reads a JSON list from each
+line, with the name of an operation and a folder. It forks, runs the operation on a disk that becomes full,
+writes what is printed into files beside the folder, and prints the exit code.
+
+With the folder of a server of PostgreSQL after the folder, the metadata are there, and with an address of
+ClickHouse after it the samples.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ import logging
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import psycopg
@@ -295,6 +301,7 @@ OPERATIONS = {
 
 
 def main(name: str, how: str, folder: str, postgresql: str = "", clickhouse: str = "") -> None:
+    """Interrupt an operation, and print the outcome as JSON."""
     logging.disable()
     share_statements()
     operation, work = OPERATIONS[name], os.path.join(folder, "work")
@@ -349,5 +356,31 @@ _STATE = """
 """
 
 
+def _serve() -> None:
+    for line in sys.stdin:
+        name, folder, *more = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            _run_on_small_disk(name, folder, more)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def _run_on_small_disk(name: str, folder: str, more: list[str]) -> NoReturn:
+    status = 1
+    try:
+        for number, suffix in ((1, ".out"), (2, ".err")):
+            with open(f"{folder}{suffix}", "w") as file:
+                os.dup2(file.fileno(), number)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], check=True)
+        main(name, "full", folder, *more)
+        status = 0
+    except BaseException:  # noqa: BLE001 - the process ends
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    _serve()

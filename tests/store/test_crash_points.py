@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.crash_point_runs import assert_survived, disk_full, killed
+from tests.store.crash_point_runs import SmallDisks, assert_survived, killed
 from tests.store.interrupted_operations import OPERATIONS
 from tests.store.samples.test_crashes import needs_mounts
 
@@ -21,5 +21,5 @@ def test_killed_at_every_step(folder: str, operation: str) -> None:
 
 @needs_mounts
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_disk_full_at_every_step(tmp_path: Path, operation: str) -> None:
-    assert_survived(disk_full(str(tmp_path), operation))
+def test_disk_full_at_every_step(tmp_path: Path, small_disks: SmallDisks, operation: str) -> None:
+    assert_survived(small_disks.full(tmp_path, operation))

@@ -16,7 +16,7 @@ from sqlalchemy import Engine, event
 
 from runvitals.server.metadata_store import open_metadata_store
 from tests.server.database import postgresql as postgres
-from tests.store.crash_point_runs import assert_survived, disk_full, killed
+from tests.store.crash_point_runs import SmallDisks, assert_survived, killed
 from tests.store.engine_pairs import Pair, record, runs
 from tests.store.samples.clickhouse.answers_500 import AnswersWith500
 from tests.store.samples.clickhouse.server import ClickHouseServer, installed
@@ -52,9 +52,9 @@ def test_killed_at_every_step_with_postgresql(
 @needs_mounts
 @pytest.mark.parametrize("operation", OF_POSTGRESQL)
 def test_disk_full_at_every_step_with_postgresql(
-    tmp_path: Path, operation: str, postgresql: postgres.Server
+    tmp_path: Path, small_disks: SmallDisks, operation: str, postgresql: postgres.Server
 ) -> None:
-    assert_survived(disk_full(str(tmp_path), operation, postgresql.folder))
+    assert_survived(small_disks.full(tmp_path, operation, postgresql.folder))
 
 
 def test_killed_at_every_step_with_postgresql_and_clickhouse(

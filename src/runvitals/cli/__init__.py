@@ -112,7 +112,7 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
             subparsers.add_parser(name, help=text)
     else:
         for name in (first,) if first in COMMANDS else COMMANDS:
-            _module(name).add(subparsers)
+            _module(name).add(subparsers.add_parser(name, help=COMMANDS[name]))
     return top
 
 

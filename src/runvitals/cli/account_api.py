@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import WrongUsage
 from runvitals.cli.account_output import Listing, Outcome, expected, printed
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import add_store, existing_metadata_address
 from runvitals.cli.team_definitions import connected, every
 
@@ -132,11 +131,9 @@ def service_account_path(account: Mapping[str, Any]) -> str:
     return str(account["name"] if account["team"] is None else f"{account['team']}/{account['name']}")
 
 
-def add_actions(subparsers: Any, command: str, about: str = "") -> Any:
-    """Add a command to the parser; return its subcommands, to finish with `finish`."""
-    parser = subparsers.add_parser(
-        command, help=COMMANDS[command], description=f"{about} {DESCRIPTION}".lstrip()
-    )
+def add_actions(parser: argparse.ArgumentParser, about: str = "") -> Any:
+    """Describe a command; return its subcommands, to finish with `finish`."""
+    parser.description = f"{about} {DESCRIPTION}".lstrip()
     return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 

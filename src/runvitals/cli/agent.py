@@ -6,20 +6,16 @@ import argparse
 import signal
 import sys
 from types import FrameType
-from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli.argument_types import positive_integer
-from runvitals.cli.command_list import COMMANDS
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals agent` to the parser."""
-    parser = subparsers.add_parser(
-        "agent",
-        help=COMMANDS["agent"],
-        description="Starts the `program` of the sweep's configuration with the parameters that the server "
-        "chooses, until the sweep is over. Several agents, on any machines, share the work.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals agent`."""
+    parser.description = (
+        "Starts the `program` of the sweep's configuration with the parameters that the server "
+        "chooses, until the sweep is over. Several agents, on any machines, share the work."
     )
     parser.add_argument("sweep", metavar="SWEEP", help="[[entity/]project/]id")
     parser.add_argument("--count", type=positive_integer, metavar="N", help="how many runs at most")

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.cli.argument_types import integer_between, number_between
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 from runvitals.cli.team_definitions import (
     add_listings,
@@ -30,9 +29,9 @@ _HOUR_MS: Final = 3_600_000
 _MAX_HOURS: Final = 24 * 366
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals alerts` to the parser."""
-    parser = subparsers.add_parser("alerts", help=COMMANDS["alerts"], description=__doc__)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals alerts`."""
+    parser.description = __doc__
     add_server(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     add_listings(

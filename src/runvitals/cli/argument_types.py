@@ -10,6 +10,7 @@ from typing import Any
 from runvitals.base.numbers import parse_integer, parse_number
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.limits import INT64
+from runvitals.model.local_path import checked_server_path
 from runvitals.monitoring.settings.settings import SETTINGS
 
 _TIMES_MS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "y": 8766 * HOUR_MS}
@@ -120,6 +121,29 @@ def integer_between(low: int, high: int) -> Callable[[str], int]:
         return number
 
     return parsed
+
+
+def server_path(text: str) -> str:
+    """Return the path below which a proxy passes requests on.
+
+    Example:
+        >>> server_path("/team/runvitals/")
+        '/team/runvitals'
+    """
+    try:
+        return checked_server_path(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_server_path(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--path`."""
+    parser.add_argument(
+        "--path",
+        type=server_path,
+        default="",
+        help="the path below which a proxy passes requests on, if it keeps it: /runvitals",
+    )
 
 
 def row_id(text: str) -> int:

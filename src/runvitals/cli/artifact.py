@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.model.artifact_names import checked_aliases
@@ -24,12 +23,10 @@ _DAY_S = 86_400
 _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals artifact` to the parser."""
-    parser = subparsers.add_parser(
-        "artifact",
-        help=COMMANDS["artifact"],
-        description="Works with the server of the settings, or without one with the runs of this machine.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals artifact`."""
+    parser.description = (
+        "Works with the server of the settings, or without one with the runs of this machine."
     )
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     put = commands.add_parser("put", help="log a file or folder, in a run of its own")

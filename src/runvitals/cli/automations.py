@@ -6,7 +6,6 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 from runvitals.cli.team_definitions import (
     add_listings,
@@ -25,13 +24,9 @@ if TYPE_CHECKING:
 _PARTS: Final = ("name", "event", "filter", "actions", "cooldown_h")
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals automations` to the parser."""
-    parser = subparsers.add_parser(
-        "automations",
-        help=COMMANDS["automations"],
-        description=__doc__,
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals automations`."""
+    parser.description = __doc__
     add_server(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     add_listings(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import (
     add_store,
     contents_folder,
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
     from runvitals.server.backup.backup import ServerStores
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals backup` to the parser."""
-    parser = subparsers.add_parser(
-        "backup",
-        help=COMMANDS["backup"],
-        description="Copies samples, metadata and files of runs, while servers use them. The copy has the "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals backup`."""
+    parser.description = (
+        "Copies samples, metadata and files of runs, while servers use them. The copy has the "
         "same form for every pair of engines, a manifest, and checksums: `runvitals restore --check` reads "
-        "it again.",
+        "it again."
     )
     parser.add_argument("into", metavar="PATH", help="an empty or new folder, or a new file NAME.tar")
     parser.add_argument("-q", "--quiet", action="store_true", help="print no progress")

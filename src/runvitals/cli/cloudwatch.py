@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from runvitals.cli.argument_types import integer_between, number_between
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals cloudwatch` to the parser."""
-    parser = subparsers.add_parser(
-        "cloudwatch",
-        help=COMMANDS["cloudwatch"],
-        description="Reads neuron-monitor's reports from stdin and sends the selected metrics to Amazon "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals cloudwatch`."""
+    parser.description = (
+        "Reads neuron-monitor's reports from stdin and sends the selected metrics to Amazon "
         "CloudWatch, once a minute. To send the metrics of runs, use the destination `cloudwatch`; --run "
-        "with --dry-run estimates its cost.",
+        "with --dry-run estimates its cost."
     )
     _add_destination(parser.add_argument_group("destination"))
     _add_selection(parser.add_argument_group("selection"))

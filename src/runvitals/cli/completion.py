@@ -7,19 +7,16 @@ import shlex
 from typing import Any, Final
 
 from runvitals.cli import parser as whole_parser
-from runvitals.cli.command_list import COMMANDS
 from runvitals.journal.paths import data_dir
 
 _SHELLS = ("bash", "zsh", "fish")
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals completion` to the parser."""
-    parser = subparsers.add_parser(
-        "completion",
-        help=COMMANDS["completion"],
-        description='bash: add eval "$(runvitals completion bash)" to ~/.bashrc. zsh: write it to a file '
-        "_runvitals in a folder of $fpath. fish: write it to ~/.config/fish/completions/runvitals.fish.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals completion`."""
+    parser.description = (
+        'bash: add eval "$(runvitals completion bash)" to ~/.bashrc. zsh: write it to a file '
+        "_runvitals in a folder of $fpath. fish: write it to ~/.config/fish/completions/runvitals.fish."
     )
     parser.add_argument("shell", choices=_SHELLS)
 

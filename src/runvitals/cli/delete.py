@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.run_changes import add_runs, change_each
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals delete` to the parser."""
-    parser = subparsers.add_parser(
-        "delete",
-        help=COMMANDS["delete"],
-        description="The trash of `runvitals ui`, or that of the server, removes them for good.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals delete`."""
+    parser.description = "The trash of `runvitals ui`, or that of the server, removes them for good."
     parser.add_argument("--restore", action="store_true", help="restore them from the trash instead")
     add_runs(parser)
 

@@ -6,20 +6,16 @@ import argparse
 import json
 import pydoc
 import sys
-from typing import Any
 
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import table
 from runvitals.tools import guides
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals docs` to the parser."""
-    parser = subparsers.add_parser(
-        "docs",
-        help=COMMANDS["docs"],
-        description="Without a topic, it lists them. In a terminal, a page is shown by the pager ($PAGER).",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals docs`."""
+    parser.description = (
+        "Without a topic, it lists them. In a terminal, a page is shown by the pager ($PAGER)."
     )
     parser.add_argument("topic", nargs="?", help="such as filters, or guides/filters")
     parser.add_argument("--search", metavar="WORDS", help="list the pages that have all of these words")

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.terminal_text import fitting, inert
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.monitoring.settings.settings import resolve
 
@@ -22,14 +21,12 @@ _WIDTH = 110
 _NAME_WIDTH = 18
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals doctor` to the parser."""
-    parser = subparsers.add_parser(
-        "doctor",
-        help=COMMANDS["doctor"],
-        description="Checks all sources, the system, the data folder, the destinations and the terminal, "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals doctor`."""
+    parser.description = (
+        "Checks all sources, the system, the data folder, the destinations and the terminal, "
         "and "
-        "records a short run with a real monitor. The exit code is 1 if a check fails.",
+        "records a short run with a real monitor. The exit code is 1 if a check fails."
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import add_store
 from runvitals.cli.upgrade import require_revision, unused_database
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals downgrade` to the parser."""
-    parser = subparsers.add_parser(
-        "downgrade",
-        help=COMMANDS["downgrade"],
-        description="Returns the tables of the metadata store to an earlier revision, unless something "
-        "would be lost that the earlier version has no place for. No server may use them.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals downgrade`."""
+    parser.description = (
+        "Returns the tables of the metadata store to an earlier revision, unless something "
+        "would be lost that the earlier version has no place for. No server may use them."
     )
     parser.add_argument(
         "revision",

@@ -20,7 +20,6 @@ from typing import Any, TextIO, get_args
 from runvitals.base.progress import WorkProgress
 from runvitals.base.terminal_text import inert, raw
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import iso
 from runvitals.cli.show import RUN_HELP
@@ -47,15 +46,13 @@ class ExportRow:
     values: dict[str, Any]
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals export` to the parser."""
-    parser = subparsers.add_parser(
-        "export",
-        help=COMMANDS["export"],
-        description="Export all samples of a run at full resolution, ordered by time. CSV has one column per "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals export`."""
+    parser.description = (
+        "Export all samples of a run at full resolution, ordered by time. CSV has one column per "
         "key, empty where there is no value. JSON lines contain null for a gap and omit keys that were not "
         "sampled. Rates are not stored: derive them from the counters, or use "
-        "runvitals.open_run(…).metrics().",
+        "runvitals.open_run(…).metrics()."
     )
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--format", choices=("csv", "jsonl"), default="csv", help="default: csv")

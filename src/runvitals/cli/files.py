@@ -9,9 +9,8 @@ import shutil
 import sys
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.show import RUN_HELP
@@ -31,13 +30,11 @@ class ListedFile(NamedTuple):
     path: str | None
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals files` to the parser."""
-    parser = subparsers.add_parser(
-        "files",
-        help=COMMANDS["files"],
-        description="Lists the files that a run saved with run.save(). With --media, also images, tables and "
-        "everything else that it logged, as NAME/STEP. With --output, copies them into a folder.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals files`."""
+    parser.description = (
+        "Lists the files that a run saved with run.save(). With --media, also images, tables and "
+        "everything else that it logged, as NAME/STEP. With --output, copies them into a folder."
     )
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument(

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, number, table
 from runvitals.cli.show import RUN_HELP
@@ -32,14 +31,12 @@ _WIDTH = 100
 _SHOWN = 5
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals findings` to the parser."""
-    parser = subparsers.add_parser(
-        "findings",
-        help=COMMANDS["findings"],
-        description="Judges a run by rules: what is wrong, since when, which hosts and devices, what it "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals findings`."""
+    parser.description = (
+        "Judges a run by rules: what is wrong, since when, which hosts and devices, what it "
         "costs, and what to do. Without a run: the device-hours that the runs of the data folder, or of a "
-        "server, lost by cause; no hour counts twice.",
+        "server, lost by cause; no hour counts twice."
     )
     parser.add_argument("id", metavar="RUN", nargs="?", help=RUN_HELP)
     parser.add_argument("--project", help="without RUN: only runs of this project")

@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.progress import WorkProgress
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.journal import paths
@@ -36,14 +35,12 @@ _FORMS = (
 _KINDS = tuple(form.partition(":")[0] for form in _FORMS)
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals import` to the parser."""
-    parser = subparsers.add_parser(
-        "import",
-        help=COMMANDS["import"],
-        description="Import runs that another system recorded: metrics, configuration, summary, output and "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals import`."""
+    parser.description = (
+        "Import runs that another system recorded: metrics, configuration, summary, output and "
         "files, and how they ended, as far as the source has them. Sources are not changed. Runs that "
-        "already exist are skipped, so an import that was interrupted can be repeated.",
+        "already exist are skipped, so an import that was interrupted can be repeated."
     )
     parser.add_argument(
         "sources",

@@ -10,11 +10,10 @@ from runvitals.cli.account_output import Columns, Listing, Outcome, expected, wh
 from runvitals.cli.argument_types import integer_between, row_id
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals invite` to the parser."""
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals invite`."""
     actions = add_actions(
-        subparsers,
-        "invite",
+        parser,
         "Prints a link; give it to the user. No mail is sent. Without the setting `url`, it is "
         "the path of the link: put the server's address before it.",
     )

@@ -12,9 +12,9 @@ from runvitals.cli.argument_types import time_ms
 from runvitals.model.durations import DAY_MS
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals key` to the parser."""
-    actions = add_actions(subparsers, "key")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals key`."""
+    actions = add_actions(parser)
     create = actions.add_parser("create", help="print a new key, once")
     create.add_argument("name", metavar="NAME", help="what it is for")
     owner = create.add_mutually_exclusive_group(required=True)

@@ -6,25 +6,23 @@ import argparse
 import json
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.quick_start import for_imports
 from runvitals.monitoring.settings.settings import resolve
 
 if TYPE_CHECKING:
+    from runvitals.cli import IntermixedParser
     from runvitals.terminal.leet.opening import OpeningTarget
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals leet` to the parser."""
-    parser = subparsers.add_parser(
-        "leet",
-        help=COMMANDS["leet"],
-        description="Shows metrics, system metrics, console output and facts of a run until you press q; h "
-        "shows the keys. Respects NO_COLOR.",
+def add(parser: IntermixedParser) -> None:
+    """Add the arguments of `runvitals leet`."""
+    parser.description = (
+        "Shows metrics, system metrics, console output and facts of a run until you press q; h "
+        "shows the keys. Respects NO_COLOR."
     )
     parser.intermixes = True
     parser.add_argument(

@@ -7,22 +7,18 @@ import getpass
 import os
 import platform
 import sys
-from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
 from runvitals.monitoring.settings.settings import SETTINGS
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals login` to the parser."""
-    parser = subparsers.add_parser(
-        "login",
-        help=COMMANDS["login"],
-        description="Shows a code that you confirm in the browser if the server has accounts; otherwise asks "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals login`."""
+    parser.description = (
+        "Shows a code that you confirm in the browser if the server has accounts; otherwise asks "
         "for a token or key, or reads a line from standard input if that is not a terminal. Checks it with "
         "the server, and stores it in a file that only you can read. RUNVITALS_TOKEN takes precedence for "
-        "the server in RUNVITALS_SERVER.",
+        "the server in RUNVITALS_SERVER."
     )
     parser.add_argument("url", metavar="URL", help="the server: http://host[:port] or https://…")
     parser.add_argument("--paste", action="store_true", help="ask for a key, without the browser")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals logout` to the parser."""
-    parser = subparsers.add_parser("logout", help=COMMANDS["logout"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals logout`."""
     parser.add_argument("url", metavar="URL", nargs="?", help="default: all servers")
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base import stored_keys
 from runvitals.base.terminal_text import inert
 from runvitals.cli import WrongUsage
 from runvitals.cli.argument_types import integer_between
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.monitoring.settings.settings import resolve
 
@@ -19,13 +18,11 @@ if TYPE_CHECKING:
     from runvitals.tools.assistant.requests import ApiOfKey
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals mcp` to the parser."""
-    parser = subparsers.add_parser(
-        "mcp",
-        help=COMMANDS["mcp"],
-        description="Serves on stdin and stdout, as assistants start it. The runs are those of the server, "
-        "with the rights of the stored key; without a server, those of this machine's journals.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals mcp`."""
+    parser.description = (
+        "Serves on stdin and stdout, as assistants start it. The runs are those of the server, "
+        "with the rights of the stored key; without a server, those of this machine's journals."
     )
     parser.add_argument(
         "--server", metavar="URL", help="the runs of this server; default: the setting `server`, unless --dir"

@@ -7,17 +7,12 @@ import json
 import shutil
 import sys
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.model.metrics import DEFINITIONS, SUBJECTS, reference
 
 
-def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommand."""
-    parser = subparsers.add_parser(
-        "metrics",
-        help=COMMANDS["metrics"],
-        description="List all metrics, or those that match PATTERN.",
-    )
+    parser.description = "List all metrics, or those that match PATTERN."
     parser.add_argument(
         "pattern",
         nargs="?",

@@ -5,21 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.relay.destinations.cloudwatch import neuron_config
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals neuron` to the parser."""
-    parser = subparsers.add_parser(
-        "neuron",
-        help=COMMANDS["neuron"],
-        description="Write and check the configuration file of AWS's neuron-monitor.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals neuron`."""
+    parser.description = "Write and check the configuration file of AWS's neuron-monitor."
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     config = actions.add_parser(
         "config",

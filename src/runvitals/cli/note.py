@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.run_changes import ChangeableRuns, add_runs, change_each
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals note` to the parser."""
-    parser = subparsers.add_parser("note", help=COMMANDS["note"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals note`."""
     parser.add_argument("--append", action="store_true", help="keep the present notes, and write after them")
     add_runs(parser, several=False)
     parser.add_argument("text", metavar="TEXT", help="Markdown; - reads standard input")

@@ -14,9 +14,9 @@ from runvitals.cli.database_actions import add_issuer
 from runvitals.cli.formatting import moment
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals organisation` to the parser."""
-    actions = add_actions(subparsers, "organisation")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals organisation`."""
+    actions = add_actions(parser)
     actions.add_parser("settings", help="list the settings")
     change = actions.add_parser("set", help="change settings")
     change.add_argument(

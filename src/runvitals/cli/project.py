@@ -48,9 +48,9 @@ _ON_A_PROJECT = (
 )
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals project` to the parser."""
-    actions = add_actions(subparsers, "project")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals project`."""
+    actions = add_actions(parser)
     create = actions.add_parser("create", help="create an empty project; runs make theirs by themselves")
     create.add_argument("project", metavar="TEAM/NAME")
     create.add_argument("--owner", metavar="USER", help="may change it, besides administrators of the team")

@@ -10,19 +10,16 @@ from typing import Any
 
 from runvitals.cli import WrongUsage
 from runvitals.cli.artifact import add_download
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
 
 _VERSION = "team/registry/collection[:alias]; the alias may be a version: v3"
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals registry` to the parser."""
-    parser = subparsers.add_parser(
-        "registry",
-        help=COMMANDS["registry"],
-        description="Collections of models, datasets and other artifacts of a team. Works with the server of "
-        "--server, RUNVITALS_SERVER or `runvitals login`.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals registry`."""
+    parser.description = (
+        "Collections of models, datasets and other artifacts of a team. Works with the server of "
+        "--server, RUNVITALS_SERVER or `runvitals login`."
     )
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = commands.add_parser("ls", help="list registries, collections, or the versions of a collection")

@@ -10,7 +10,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.journal import paths
@@ -31,16 +30,16 @@ _HEADING = [
 ]  # fmt: skip
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals relay` to the parser."""
-    parser = subparsers.add_parser(
-        "relay",
-        help=COMMANDS["relay"],
-        usage="runvitals relay [RUN ...] [--to DESTINATION ...] [--metrics ADDRESS] [--dir DIR]\n"
-        "       runvitals relay status [--json] [--dir DIR]",
-        description="Delivers all running runs, or the named runs, until interrupted or until the named runs "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals relay`."""
+    parser.usage = (
+        "runvitals relay [RUN ...] [--to DESTINATION ...] [--metrics ADDRESS] [--dir DIR]\n"
+        "       runvitals relay status [--json] [--dir DIR]"
+    )
+    parser.description = (
+        "Delivers all running runs, or the named runs, until interrupted or until the named runs "
         "have ended. Skips runs that another relay delivers to the same destination. `runvitals relay "
-        "status` shows the delivery progress of all runs.",
+        "status` shows the delivery progress of all runs."
     )
     parser.add_argument(
         "words",

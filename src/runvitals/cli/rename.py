@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.run_changes import add_runs, change_each
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals rename` to the parser."""
-    parser = subparsers.add_parser("rename", help=COMMANDS["rename"], description="Its id stays the same.")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals rename`."""
+    parser.description = "Its id stays the same."
     add_runs(parser, several=False)
     parser.add_argument("name", metavar="NAME")
 

@@ -9,14 +9,12 @@ from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 
 _FORMATS = ("html", "md", "pdf")
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals report` to the parser."""
-    parser = subparsers.add_parser("report", help=COMMANDS["report"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals report`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     export = actions.add_parser(
         "export",

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli.backup import server_stores, writer
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import add_store
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals restore` to the parser."""
-    parser = subparsers.add_parser(
-        "restore",
-        help=COMMANDS["restore"],
-        description="Copies a backup into any pair of engines, in which nothing is stored yet, and compares "
-        "what it writes with the checksums of the backup. No server may run with these stores.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals restore`."""
+    parser.description = (
+        "Copies a backup into any pair of engines, in which nothing is stored yet, and compares "
+        "what it writes with the checksums of the backup. No server may run with these stores."
     )
     parser.add_argument("backup", metavar="BACKUP", help="the folder or tar file of a backup")
     parser.add_argument("--check", action="store_true", help="only read the backup, and say what is damaged")

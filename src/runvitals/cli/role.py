@@ -9,9 +9,9 @@ from runvitals.cli.account_api import AccountApi, Call, add_actions, finish, run
 from runvitals.cli.account_output import Columns, Listing, Outcome
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals role` to the parser."""
-    actions = add_actions(subparsers, "role")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals role`."""
+    actions = add_actions(parser)
     create = actions.add_parser("create", help="create a role")
     create.add_argument("name", metavar="NAME")
     create.add_argument("--base", choices=("viewer", "member"), required=True, help="what it adds to")

@@ -5,25 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import Any
 
 from runvitals.cli import WrongUsage
 from runvitals.cli.argument_types import joined_setting
-from runvitals.cli.command_list import COMMANDS
 from runvitals.monitoring.settings.settings import SETTINGS, Settings, trace
 
 _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals run` to the parser."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "run",
-        help=COMMANDS["run"],
-        description="Run a command and record the machine's metrics meanwhile. Signals are forwarded to the "
-        "command, and its exit code is returned.",
-        usage="runvitals run [options] -- CMD …",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals run`."""
+    parser.description = (
+        "Run a command and record the machine's metrics meanwhile. Signals are forwarded to the "
+        "command, and its exit code is returned."
     )
+    parser.usage = "runvitals run [options] -- CMD …"
     for name in _OPTIONS:
         setting = SETTINGS[name]
         flags = ["--" + name.replace("_", "-")] + (["--id"] if name == "run_id" else [])

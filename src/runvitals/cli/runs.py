@@ -9,11 +9,9 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
 from runvitals.base.terminal_text import cut
 from runvitals.cli.argument_types import positive_integer
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import ending, inert, moment, number, table
 from runvitals.model.durations import duration_text
@@ -36,9 +34,8 @@ _PAGE_RUNS = 1000
 _TIMEOUT_S = 30.0
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals runs` to the parser."""
-    parser = subparsers.add_parser("runs", help=COMMANDS["runs"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals runs`."""
     parser.add_argument(
         "filter",
         nargs="*",

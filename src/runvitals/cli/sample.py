@@ -10,7 +10,6 @@ from typing import Any
 
 from runvitals.base.terminal_text import fitting, raw
 from runvitals.cli.argument_types import joined_setting, number_between
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 from runvitals.monitoring.settings.settings import Settings, resolve
 from runvitals.sdk.probe import MachineReading, read_once, watch
@@ -19,9 +18,8 @@ from runvitals.sdk.probe import MachineReading, read_once, watch
 _HOME = "\x1b[H\x1b[J"
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals sample` to the parser."""
-    parser = subparsers.add_parser("sample", help=COMMANDS["sample"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals sample`."""
     parser.add_argument(
         "--json", action="store_true", help='as JSON: {"metrics": {key: value, …}, "sources": …}'
     )

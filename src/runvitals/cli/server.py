@@ -6,13 +6,12 @@ import argparse
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import mail_test, quick_start, server_check
-from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
+from runvitals.cli.argument_types import add_server_path, address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
     FILES_FOLDER,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from runvitals.server.clock import Clock
     from runvitals.server.database.secret_box import SecretBox
     from runvitals.server.files.received_files import ReceivedFiles
+    from runvitals.server.http.serve import EndSignals
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.shared_server import SharedServer
     from runvitals.store.files.bucket_location import BucketLocation
@@ -42,15 +42,13 @@ _SETUP = "/-/setup"
 """The file of the keys that encrypt queued mail, second factors and passwords of mail servers."""
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals server` to the parser."""
-    parser = subparsers.add_parser(
-        "server",
-        help=COMMANDS["server"],
-        description="Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals server`."""
+    parser.description = (
+        "Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
         "From the first administrator on, every request needs an account or a key. Before that, unless it "
         "listens on loopback, every request needs a token (`runvitals token create NAME`). Until there is an "
-        "administrator, the server prints a link to create one.",
+        "administrator, the server prints a link to create one."
     )
     _add_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
@@ -132,9 +130,10 @@ def add_accounts(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESSES",
         type=proxies,
         default=proxies("127.0.0.1,::1"),
-        help="addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, "
-        "separated by commas; default: this machine; none: ''",
+        help="addresses and networks of proxies whose X-Forwarded-For, X-Forwarded-Proto and "
+        "X-Forwarded-Prefix are believed, separated by commas; default: this machine; none: ''",
     )
+    add_server_path(parser)
 
 
 def _add_secrets(parser: argparse.ArgumentParser) -> None:
@@ -218,12 +217,13 @@ def run(arguments: argparse.Namespace) -> int:
     check_waiting(arguments)
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
-    with serve.until_interrupted(), ExitStack() as stack:
+    signals = serve.EndSignals(serve.LONGEST_END_S)
+    with serve.until_interrupted(signals), ExitStack() as stack:
         with _address_in_errors(host, port):
             listener = stack.enter_context(serve.bind(port, host))
         if arguments.workers > 1:
             return _serve_by_workers(arguments, listener)
-        return _serve(arguments, listener)
+        _serve(arguments, listener, signals)
     return 0
 
 
@@ -231,15 +231,23 @@ def _serve_by_workers(arguments: argparse.Namespace, listener: socket.socket) ->
     from runvitals.cli.worker_processes import WorkerProcesses
     from runvitals.server.database.secret_box import open_secret_box
     from runvitals.server.http.logs import configure
+    from runvitals.server.http.serve import LONGEST_END_S, EndSignals
 
     check_shared_stores(arguments)
     folder, _ = store_locations(arguments)
     open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))  # made once, for all
     configure(arguments.log_format)
-    return WorkerProcesses(arguments.workers, lambda number: _serve(arguments, listener, number)).run()
+
+    def work(number: int) -> int:
+        _serve(arguments, listener, EndSignals(LONGEST_END_S), number)
+        return 0
+
+    return WorkerProcesses(arguments.workers, work).run()
 
 
-def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int = 0) -> int:
+def _serve(
+    arguments: argparse.Namespace, listener: socket.socket, signals: EndSignals, worker: int = 0
+) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Args:
@@ -268,8 +276,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
                 token_required=token_required,
                 clock=clock,
                 first_team=arguments.team,
-                offers_setup=any(path.startswith(_SETUP) for _, path in welcome)
-                or (worker > 0 and not metadata_store.accounts.users.any_administrator()),
+                offers_setup=_offers_setup(metadata_store, welcome, worker),
                 trusted_proxies=arguments.trusted_proxies,
                 secret_box=box,
                 is_breached=_breached_passwords(arguments.stolen_passwords),
@@ -278,7 +285,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
             )
             app = build_server(store, metadata_store, options)
         stack.callback(app.close)
-        stops = stack.enter_context(serve.signals_noted())
+        stack.enter_context(serve.signals_noted(signals))
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
         start_background(stack, app, store, metadata_store, retention, clock, files)
         _start_listening(listener)
@@ -286,8 +293,14 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
             _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
             _announce(_url(listener), store.name, welcome)
             _receive_grpc(stack, arguments.otlp_grpc, listener)
-        serve.serve(app, listener, arguments.log_format, stops)
-    return 0
+        serve.serve(app, listener, arguments.log_format, signals, arguments.path)
+
+
+def _offers_setup(metadata_store: MetadataStore, welcome: list[tuple[str, str]], worker: int) -> bool:
+    """Return whether the page for the first administrator can be opened. One worker prints its address."""
+    if worker > 0:
+        return not metadata_store.accounts.users.any_administrator()
+    return any(path.startswith(_SETUP) for _, path in welcome)
 
 
 def _start_listening(listener: socket.socket) -> None:

@@ -17,11 +17,9 @@ from runvitals.cli.account_api import (
 from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals service-account` to the parser."""
-    actions = add_actions(
-        subparsers, "service-account", "A service account has keys and never signs in: see `runvitals key`."
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals service-account`."""
+    actions = add_actions(parser, "A service account has keys and never signs in: see `runvitals key`.")
     create = actions.add_parser("create", help="create a service account of a team")
     create.add_argument("account", metavar="TEAM/NAME")
     create.add_argument("--read-only", action="store_true", help="it may log and change nothing")

@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from typing import Any
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli.command_list import COMMANDS
 from runvitals.monitoring.settings.setting_definition import HARMLESS_VALUES
 from runvitals.monitoring.settings.settings import SETTINGS, trace
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals settings` to the parser."""
-    parser = subparsers.add_parser("settings", help=COMMANDS["settings"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals settings`."""
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--markdown", action="store_true", help="print docs/reference/settings.md")

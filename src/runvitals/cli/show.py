@@ -8,7 +8,6 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import ending, inert, moment, number, table
 from runvitals.model.durations import duration_text
@@ -25,9 +24,8 @@ from runvitals.tools.doctor.sources import SOURCES_OF
 RUN_HELP = "run id, a unique prefix of it, the run's name, or `latest`"
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals show` to the parser."""
-    parser = subparsers.add_parser("show", help=COMMANDS["show"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals show`."""
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     add_dir(parser)

@@ -7,11 +7,10 @@ import os
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.signal_flag import SignalFlag
 from runvitals.cli.argument_types import integer_between, number_between
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.monitoring.settings.settings import trace
@@ -24,14 +23,12 @@ _MIN_HOURS, _MAX_HOURS = 1e-6, 24.0 * 31
 MAX = "max"
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals simulate` to the parser."""
-    parser = subparsers.add_parser(
-        "simulate",
-        help=COMMANDS["simulate"],
-        description="Writes a run, marked as simulated, to a real journal: a training with data stalls, "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals simulate`."""
+    parser.description = (
+        "Writes a run, marked as simulated, to a real journal: a training with data stalls, "
         "thermal throttling, a straggler, a rank that runs out of memory and, with several hosts, a host "
-        "that is lost. The setting sampling_interval applies. Ctrl-C stops the run.",
+        "that is lost. The setting sampling_interval applies. Ctrl-C stops the run."
     )
     parser.add_argument(
         "--profile",

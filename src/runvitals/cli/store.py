@@ -7,11 +7,10 @@ import json
 import os
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import WrongUsage, store_migration, store_repair
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
 from runvitals.cli.server import add_keeping
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
 _FOR_CLICKHOUSE = ("check", "repair")
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals store` to the parser."""
-    parser = subparsers.add_parser(
-        "store",
-        help=COMMANDS["store"],
-        description="Maintain the folder in which a server stores samples. "
-        "A server may use it at the same time, except for repair, compact, drop, and migrate with metadata.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals store`."""
+    parser.description = (
+        "Maintain the folder in which a server stores samples. "
+        "A server may use it at the same time, except for repair, compact, drop, and migrate with metadata."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     stats = actions.add_parser("stats", help="statistics of each file")

@@ -62,7 +62,7 @@ def check(arguments: argparse.Namespace) -> int:
         stored = stored_ids.read(name)
     elsewhere = _elsewhere(arguments, stored.pairing)
     if elsewhere is not None:
-        print(f"the metadata store is at {inert(elsewhere)}: use --catalogue to check it too")
+        print(f"the metadata store is at {inert(elsewhere)}: use --metadata to check it too")
     else:
         address = metadata_address(arguments)
         count += _print(check_ids(name, stored, address))
@@ -103,7 +103,7 @@ def repair(arguments: argparse.Namespace) -> int:
     folder, address = store_folder(arguments), metadata_address(arguments)
     elsewhere = _elsewhere(arguments, _pairing(arguments))
     if elsewhere is not None:
-        raise ValueError(f"the metadata store is at {elsewhere}: name it, or a new one, with --catalogue")
+        raise ValueError(f"the metadata store is at {elsewhere}: name it, or a new one, with --metadata")
     cold = arguments.cold_storage
     try:
         if is_clickhouse(arguments):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
 
 _ORDERS = {
@@ -16,13 +14,11 @@ _ORDERS = {
 }
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals sweep` to the parser."""
-    parser = subparsers.add_parser(
-        "sweep",
-        help=COMMANDS["sweep"],
-        description="Make a sweep from a file and print its id; `runvitals agent` then starts its runs. With "
-        "--pause, --resume, --stop or --cancel, control one. Works with the server of the settings.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals sweep`."""
+    parser.description = (
+        "Make a sweep from a file and print its id; `runvitals agent` then starts its runs. With "
+        "--pause, --resume, --stop or --cancel, control one. Works with the server of the settings."
     )
     parser.add_argument(
         "sweep", metavar="FILE_OR_SWEEP", help="a YAML or JSON file; with an option: [[entity/]project/]id"

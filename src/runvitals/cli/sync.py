@@ -8,10 +8,9 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.progress import TransferProgress
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.journal import paths
@@ -31,13 +30,11 @@ _SHOWN = 20
 _WITH_PROGRESS = 2
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals sync` to the parser."""
-    parser = subparsers.add_parser(
-        "sync",
-        help=COMMANDS["sync"],
-        description="Deliver runs that were recorded offline, or that a relay could not deliver. Data that "
-        "was already delivered is not sent again. Failed runs are listed at the end, and the exit code is 1.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals sync`."""
+    parser.description = (
+        "Deliver runs that were recorded offline, or that a relay could not deliver. Data that "
+        "was already delivered is not sent again. Failed runs are listed at the end, and the exit code is 1."
     )
     which = parser.add_mutually_exclusive_group(required=True)
     words = "run ids, unique prefixes of them, names, or `latest`"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.run_changes import add_runs, change_each
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals tag` to the parser."""
-    parser = subparsers.add_parser("tag", help=COMMANDS["tag"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals tag`."""
     parser.add_argument("--add", metavar="TAG", action="append", default=[], help="may be repeated")
     parser.add_argument("--remove", metavar="TAG", action="append", default=[], help="may be repeated")
     add_runs(parser)

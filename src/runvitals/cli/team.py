@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from runvitals.cli import database_actions
 from runvitals.cli.account_api import (
@@ -21,9 +20,9 @@ _MEMBER = "/teams/{team}/members/{member}"
 _ROLE = "viewer, member, admin, or a custom role; default: member"
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals team` to the parser."""
-    actions = add_actions(subparsers, "team")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals team`."""
+    actions = add_actions(parser)
     create = actions.add_parser("create", help="create a team")
     create.add_argument("team", metavar="TEAM", help="letters a to z, digits, - and _; it never changes")
     create.add_argument("--admin", metavar="USER", help="its first administrator")

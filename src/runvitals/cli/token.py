@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.numbers import parse_integer
 from runvitals.cli.account_api import now_ms, opened_metadata
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.store_options import add_store
 from runvitals.model.limits import INT64
@@ -18,13 +17,9 @@ if TYPE_CHECKING:
     from runvitals.server.metadata_store import MetadataStore
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals token` to the parser."""
-    parser = subparsers.add_parser(
-        "token",
-        help=COMMANDS["token"],
-        description="Works on the server's metadata store, also while the server is running.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals token`."""
+    parser.description = "Works on the server's metadata store, also while the server is running."
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("create", help="print a new token, once").add_argument("name", metavar="NAME")
     listed = actions.add_parser(

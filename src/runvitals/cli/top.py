@@ -10,20 +10,17 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.monitoring.settings.settings import SETTINGS, resolve
 
 _WIDTH = 120  # when the output is not a terminal
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals top` to the parser."""
-    parser = subparsers.add_parser(
-        "top",
-        help=COMMANDS["top"],
-        description="Shows CPU, memory, disks, network, all accelerators and processes until you press q or "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals top`."""
+    parser.description = (
+        "Shows CPU, memory, disks, network, all accelerators and processes until you press q or "
         "Ctrl-C; h shows the keys. With --plain, or without the extra `tui`, a view without charts and keys. "
-        "If the output is not a terminal, prints one snapshot as text. Respects NO_COLOR.",
+        "If the output is not a terminal, prints one snapshot as text. Respects NO_COLOR."
     )
     parser.add_argument("--plain", action="store_true", help="a view that only needs Python itself")
     parser.add_argument("--readonly", action="store_true", help="let no process be ended")

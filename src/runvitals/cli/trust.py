@@ -5,24 +5,20 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import WrongUsage
-from runvitals.cli.command_list import COMMANDS
 from runvitals.monitoring.settings import trust
 from runvitals.monitoring.settings.settings import SETTINGS, find, needing_trust
 from runvitals.monitoring.settings.settings_files import PROJECT_FILE, parse, project_file, read
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals trust` to the parser."""
-    parser = subparsers.add_parser(
-        "trust",
-        help=COMMANDS["trust"],
-        description="A runvitals.toml comes with its repository. Its harmless settings always apply. "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals trust`."""
+    parser.description = (
+        "A runvitals.toml comes with its repository. Its harmless settings always apply. "
         "Servers, destinations, endpoints, paths and headers apply only after you have trusted the file. Any "
-        "change of the file revokes the trust.",
+        "change of the file revokes the trust."
     )
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help=f"default: the {PROJECT_FILE} in effect in this folder"

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import sys
 import webbrowser
-from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.cli import quick_start
-from runvitals.cli.argument_types import integer_between
-from runvitals.cli.command_list import COMMANDS
+from runvitals.cli.argument_types import add_server_path, integer_between
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.sdk.integrations.notebook_launcher import SECRET
 
 DEFAULT_PORT = 8900
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals ui` to the parser."""
-    parser = subparsers.add_parser(
-        "ui",
-        help=COMMANDS["ui"],
-        description="Serves on loopback only, until Ctrl-C.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals ui`."""
+    parser.description = "Serves on loopback only, until Ctrl-C."
     parser.add_argument(
         "--port",
         type=integer_between(0, 65535),
         help=f"default: {DEFAULT_PORT}, or any free port if that is in use",
     )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
+    add_server_path(parser)
     add_dir(parser)
 
 
@@ -38,6 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     with quick_start.for_imports():
         from runvitals.relay.edit_delivery import deliver_edits
         from runvitals.server.http import allocator, serve
+        from runvitals.server.http.shown_elsewhere import link_through
         from runvitals.server.local_app import create_app
     allocator.keep_little()
     port = DEFAULT_PORT if arguments.port is None else arguments.port
@@ -49,11 +47,16 @@ def run(arguments: argparse.Namespace) -> int:
             raise OSError(f"port {port} on 127.0.0.1: {error.strerror}") from None
         print(f"port {port} is in use ({error.strerror}); using a free port", file=sys.stderr)
         listener = serve.listen(0)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    port = listener.getsockname()[1]
+    url = f"http://127.0.0.1:{port}/"
     print(f"runvitals: {url} shows the runs in {inert(folder)}; press Ctrl-C to stop", flush=True)
+    secret = os.environ.get(SECRET) or secrets.token_urlsafe(24)
     if not arguments.no_browser and _has_display():
         webbrowser.open(url)
-    serve.serve(create_app(folder, edited=lambda run_id: deliver_edits(run_id, folder)), listener)
+    elif SECRET not in os.environ:
+        print(f"  through a notebook server: {inert(link_through(os.environ, port, secret))}", flush=True)
+    app = create_app(folder, edited=lambda run_id: deliver_edits(run_id, folder), secret=secret)
+    serve.serve(app, listener, path=arguments.path)
     return 0
 
 

@@ -6,23 +6,20 @@ import argparse
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import add_store, metadata_address, store_folder
 
 if TYPE_CHECKING:
     from runvitals.server.database.database import Database
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals upgrade` to the parser."""
-    parser = subparsers.add_parser(
-        "upgrade",
-        help=COMMANDS["upgrade"],
-        description="Upgrades the tables of the metadata store to this version, as a server does when it "
-        "starts. No server may use them.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals upgrade`."""
+    parser.description = (
+        "Upgrades the tables of the metadata store to this version, as a server does when it "
+        "starts. No server may use them."
     )
     parser.add_argument(
         "--check",

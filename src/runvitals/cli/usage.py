@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import WrongUsage
 from runvitals.cli.account_api import AccountApi, api_in_process, now_ms, opened_metadata
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 from runvitals.cli.store_options import add_store, open_sample_store
 
@@ -34,14 +33,12 @@ _SMALL = 0.005
 _WITH_NAME = 2  # words
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals usage` to the parser."""
-    parser = subparsers.add_parser(
-        "usage",
-        help=COMMANDS["usage"],
-        description="Reads the server's metadata store, also while the server is running. "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals usage`."""
+    parser.description = (
+        "Reads the server's metadata store, also while the server is running. "
         "`runvitals usage rebuild` computes a month again from the samples; stop the server first. "
-        "`runvitals usage statements list`, `… show NUMBER` and `… issue ID` are about statements.",
+        "`runvitals usage statements list`, `… show NUMBER` and `… issue ID` are about statements."
     )
     parser.add_argument("action", nargs="?", choices=("show", "rebuild", "statements"), default="show")
     parser.add_argument("words", nargs="*", metavar="…", help="of `statements`: list, show NUMBER, issue ID")

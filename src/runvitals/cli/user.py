@@ -18,9 +18,9 @@ from runvitals.cli.account_api import (
 from runvitals.cli.account_output import Columns, Listing, Outcome, day
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals user` to the parser."""
-    actions = add_actions(subparsers, "user")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals user`."""
+    actions = add_actions(parser)
     create = actions.add_parser("create", help="create a user")
     create.add_argument("name", metavar="NAME", help="letters a to z, digits, - and _; it never changes")
     create.add_argument("--email", metavar="ADDRESS", help="counts as verified")

@@ -7,13 +7,11 @@ import json
 import os
 from typing import Any
 
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 
 
-def add(subparsers: Any) -> None:
-    """Add `runvitals whoami` to the parser."""
-    parser = subparsers.add_parser("whoami", help=COMMANDS["whoami"])
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `runvitals whoami`."""
     parser.add_argument("url", metavar="URL", nargs="?", help="default: the only server with a stored key")
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
 

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import TracebackType
-
 # High enough to stay clear of the numbers that programs use. Above 1,024 the kernel would need a larger
 # table.
 _HIGH = 896
@@ -93,9 +89,7 @@ class HigherLimit:
             _set_limit(min(_HIGHEST, self._before[1]) if self._before[1] >= 0 else _HIGHEST, self._before[1])
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self.possible and self._before is not None:
             _set_limit(*self._before)
 

@@ -14,6 +14,7 @@ _FORBIDDEN = frozenset(
     ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 )  # controls, and what reverses the direction of text
 _JOINERS = frozenset("\u200c\u200d")  # part of letters in some scripts, and of emoji
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters by their category, which show nothing
 
 ORGANISATION = "organisation"
 """The name by which addresses name the organisation as the owner of registries."""
@@ -73,7 +74,8 @@ def display_name(text: str) -> str:
     name = unicodedata.normalize("NFC", text).strip()
     if not 1 <= len(name) <= MAX_DISPLAY_NAME:
         raise ValueError(f"invalid display name; expected 1 to {MAX_DISPLAY_NAME} characters")
-    if any(unicodedata.category(letter) in _FORBIDDEN and letter not in _JOINERS for letter in name):
+    forbidden = (unicodedata.category(letter) in _FORBIDDEN and letter not in _JOINERS for letter in name)
+    if any(forbidden) or not _BLANK.isdisjoint(name):
         raise ValueError("invalid display name; it contains a control or invisible character")
     return name
 

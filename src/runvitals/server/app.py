@@ -120,13 +120,13 @@ _MAX_CLEANED_CHARACTERS = 4000
 _last_routes = Router(prefix="/api", include_in_schema=False)
 
 
-@_last_routes.get("/v1/openapi.json", dependencies=[needs(AUTHENTICATED)])
+@_last_routes.get("/v1/openapi.json", needs(AUTHENTICATED))
 async def _openapi(request: Request) -> JSONResponse:
     return JSONResponse(await run_in_threadpool(request.app.openapi))
 
 
-@_last_routes.api_route("", methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
-@_last_routes.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=[needs(PUBLIC)])
+@_last_routes.api_route("", needs(PUBLIC), methods=ANY_METHOD)
+@_last_routes.api_route("/{rest:path}", needs(PUBLIC), methods=ANY_METHOD)
 async def _no_such_route(request: Request) -> None:
     path = request.url.path[:_MAX_ECHOED_CHARACTERS]
     refuse_other_methods(request)

@@ -97,7 +97,7 @@ class ServerOptions:
         first_team: the team that owns what was stored before there were accounts.
         offers_setup: whether a link to create the first administrator was printed, so that its page needs no
             token.
-        trusted_proxies: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+        trusted_proxies: addresses and networks whose `X-Forwarded-For`, `-Proto` and `-Prefix` are believed.
         secret_box: encrypts secrets of accounts; None: by a key that is lost when the server ends.
         passwords: hashes passwords.
         is_breached: whether a password is in a list of breached ones, which are not accepted.

@@ -24,6 +24,36 @@ def _since_boot_ms() -> int:
     return (time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)) // 1_000_000
 
 
+class Due:
+    """When something is to be done again: after some time, or when the clock was set back.
+
+    The next time alone would not come for years after a clock that was years ahead.
+
+    Example:
+        >>> due = Due()
+        >>> due.at(1000)
+        True
+        >>> due.wait(1000, 60_000)
+        >>> due.at(2000), due.at(61_000), due.at(500)
+        (False, True, True)
+    """
+
+    def __init__(self) -> None:
+        self._since_ms = self._until_ms = 0
+
+    def at(self, now_ms: int) -> bool:
+        """Return whether it is to be done now."""
+        return not self._since_ms <= now_ms < self._until_ms
+
+    def wait(self, now_ms: int, wait_ms: int) -> None:
+        """Do it again after some time."""
+        self._since_ms, self._until_ms = now_ms, now_ms + wait_ms
+
+    def at_once(self) -> None:
+        """Do it the next time."""
+        self._until_ms = 0
+
+
 class Clock:
     """The time of day in ms UTC. After a jump, the time without the jump until `follow` is called.
 

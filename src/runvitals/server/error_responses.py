@@ -7,9 +7,10 @@ import logging
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
+from runvitals.server.http.error_forms import error_response
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.store.errors import MetadataStoreUnavailable
@@ -18,21 +19,20 @@ log = logging.getLogger("runvitals.server")
 
 
 def add_error_handlers(app: Starlette) -> None:
-    """Answer errors of the routes of an application in JSON: `{"error": text}`."""
+    """Answer errors of the routes of an application in the form of `error_forms`."""
     app.add_exception_handler(HTTPException, _http_error)
     for kind in (*STATUSES, HttpRejection):
         app.add_exception_handler(kind, _meant)
     app.add_exception_handler(Exception, _internal_error)
 
 
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
+async def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    path = request.url.path
     if isinstance(error.__cause__, UnicodeDecodeError):  # FastAPI raises it for a body that it cannot decode
-        return JSONResponse(
-            {"error": f"the body is not valid JSON in UTF-8: {error.__cause__}"}, status_code=400
-        )
+        return error_response(path, 400, f"the body is not valid JSON in UTF-8: {error.__cause__}")
     more = error.more if isinstance(error, DetailedError) else {}
-    return JSONResponse({"error": error.detail, **more}, status_code=error.status_code, headers=error.headers)
+    return error_response(path, error.status_code, error.detail, error.headers, more)
 
 
 async def _meant(request: Request, error: Exception) -> Response:
@@ -42,12 +42,12 @@ async def _meant(request: Request, error: Exception) -> Response:
         log.error("the metadata store is unavailable: %s", error)
     if meaning.status == CLIENT_LEFT:
         return Response(status_code=CLIENT_LEFT)
-    return JSONResponse({"error": meaning.text}, meaning.status, meaning.headers)
+    return error_response(request.url.path, meaning.status, meaning.text, meaning.headers)
 
 
-async def _internal_error(request: Request, error: Exception) -> JSONResponse:
+async def _internal_error(request: Request, error: Exception) -> Response:
     """An error of the server itself, which the server logs with its traceback.
 
     uvicorn closes the connection after it, so that the client must not send another request on it.
     """
-    return JSONResponse({"error": meaning_of(error).text}, status_code=500, headers={"connection": "close"})
+    return error_response(request.url.path, 500, meaning_of(error).text, {"connection": "close"})

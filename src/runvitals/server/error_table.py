@@ -14,6 +14,7 @@ from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import DEADLINE_S, Busy
 from runvitals.store.errors import (
+    DeletedMeanwhile,
     InUse,
     LastAdministrator,
     LimitReached,
@@ -37,6 +38,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     UnknownProject: 404,
     NotFound: 404,
     NotAllowed: 404,
+    DeletedMeanwhile: 404,
     AmbiguousName: 409,
     CannotWrite: 403,
     ProtectedAlias: 403,
@@ -97,6 +99,8 @@ def _retry_after(seconds: int | None) -> dict[str, str]:
 def _text(error: Exception) -> str:
     if isinstance(error, MetadataStoreUnavailable):  # its text may hold the address of the database
         return "the metadata store is unavailable: see the server's log"
+    if isinstance(error, DeletedMeanwhile):  # its text is the database's
+        return "what this request is about was deleted a moment ago"
     if isinstance(error, TooSlow):
         return (
             f"the request took longer than {DEADLINE_S:g} s and was cancelled: request fewer keys, fewer "

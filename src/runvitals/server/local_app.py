@@ -17,7 +17,8 @@ from runvitals.server.http import page
 from runvitals.server.http.open_streams import OpenStreams
 from runvitals.server.http.own_user import OwnUserChanges
 from runvitals.server.http.response_memory import ResponseMemory
-from runvitals.server.http.same_origin import LoopbackOnly
+from runvitals.server.http.same_origin import SecurityHeaders
+from runvitals.server.http.shown_elsewhere import LoopbackOrLink
 from runvitals.server.library.local.run_library import JournalLibrary
 from runvitals.server.library.run_library import Library
 from runvitals.server.live.feed import RunFeeds
@@ -30,24 +31,27 @@ def create_app(
     clock: Callable[[], int] = now_ms,
     static: str = page.FOLDER,
     edited: Callable[[str], None] = lambda run_id: None,
+    secret: str = "",
 ) -> FastAPI:
     """The application over a data folder: `/api/v1/…` and the page.
 
-    It serves this machine only: it has no accounts. It rejects requests to other host names than loopback,
-    and changes by other users of the machine.
+    It serves this machine only: it has no accounts. It rejects requests to other host names than loopback
+    without the secret, and changes by other users of the machine.
 
     Args:
         directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
         clock: the time now, ms UTC.
         static: the folder of the built page.
         edited: called with the id of a run after each edit.
+        secret: of the link for other names; empty: there is none.
 
     Example:
         >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
     """
     app = journal_app(directory or data_dir(), clock, static, edited)
     app.add_middleware(OwnUserChanges)
-    app.add_middleware(LoopbackOnly)
+    app.add_middleware(LoopbackOrLink, secret=secret)
+    app.add_middleware(SecurityHeaders)
     return app
 
 

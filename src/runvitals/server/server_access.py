@@ -18,6 +18,7 @@ from runvitals.server.access.identification.token_required import TokenRequired
 from runvitals.server.access.principals import Principal, ServiceAccount, User
 from runvitals.server.events.usage_marks import RequestOwner
 from runvitals.server.http.fast_path import Headers
+from runvitals.server.http.public_path import PublicPath
 from runvitals.server.http.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.ingest.envelope_decisions import KeyIngestRights
 from runvitals.server.ingest.sender_rights import IngestRightsCache
@@ -112,12 +113,11 @@ class Entrances:
             self._requested(("service_account", principal.id))
 
     def _behind_proxies(self, app: Any) -> ASGIApp:
-        """Take scheme and client from the headers of trusted proxies."""
+        """Take scheme, client and path from the headers of trusted proxies."""
         behind: Any = ProxyHeadersMiddleware(
             app, list(self._trusted_proxies)
         )  # uvicorn has ASGI types of its own
-        checked: ASGIApp = behind
-        return checked
+        return PublicPath(behind, behind.trusted_hosts)
 
     def _check(self) -> bool:
         """Notice what other processes changed, so that requests need not read the database for it."""

@@ -19,6 +19,10 @@ class MetadataStoreUnavailable(QueryFailed):
     """A read or write failed for a reason that may pass: a full disk, a locked file, a lost connection."""
 
 
+class DeletedMeanwhile(QueryFailed):
+    """What a request had found was deleted before the request could use it."""
+
+
 class NameTaken(ValueError):
     """A name that another user, team, role, service account or key has, or had."""
 

@@ -12,6 +12,8 @@ from runvitals.store.errors import MetadataStoreUnavailable
 
 _LAST_TURNS = 3
 """Failed turns after which a thread that is closing gives up."""
+_LONG_WAIT_S = 5.0
+"""For the end of a thread, after which the log says what is waited for."""
 
 log = logging.getLogger("runvitals.store")
 
@@ -63,8 +65,12 @@ class SupervisedThread:
         """Let it finish its work, and wait for its end, or this long. Closing twice has no effect."""
         self.closing.set()
         self._wake()
-        if self._thread.ident is not None:
-            self._thread.join(longest_wait_s)
+        if self._thread.ident is None:
+            return
+        self._thread.join(_LONG_WAIT_S if longest_wait_s is None else longest_wait_s)
+        if longest_wait_s is None and self._thread.is_alive():
+            log.warning("waits for the thread %s to end", self.name)
+            self._thread.join()
 
     def _run(self) -> None:
         last_turns = 0

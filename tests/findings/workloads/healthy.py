@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from tests.findings.workloads.workload import GIB, HOUR, MINUTE, Floats, Workload, pauses_of
+from tests.findings.workloads.workload import GIB, HOUR, MINUTE, Floats, Workload, Workloads, pauses_of
 
-HEALTHY: dict[str, Callable[[], Workload]] = {}
-
-
-def healthy(build: Callable[[], Workload]) -> Callable[[], Workload]:
-    """Add a workload."""
-    HEALTHY[build.__name__] = build
-    return build
+healthy = Workloads()
 
 
-@healthy
-def llm_pretrain_full() -> Workload:
-    run = Workload("llm_pretrain_full", 12 * HOUR, 10)
+@healthy(12 * HOUR, 10)
+def llm_pretrain_full(run: Workload) -> None:
     pauses = pauses_of(30 * MINUTE, 22, run.duration_s)
     inside = run.between(*pauses)
     for index in range(8):
@@ -47,36 +38,30 @@ def llm_pretrain_full() -> Workload:
     run.steps(4 * MINUTE, run.duration_s, 5.5, pauses=pauses)
     for begin, _ in pauses:
         run.mark(begin + 21, "checkpoint")
-    return run
 
 
-@healthy
-def resnet_wandb_val_unmarked() -> Workload:
-    run = Workload("resnet_wandb_val_unmarked", 6 * HOUR, 15)
+@healthy(6 * HOUR, 15)
+def resnet_wandb_val_unmarked(run: Workload) -> None:
     pauses = pauses_of(9 * MINUTE, 45, run.duration_s)
     validating = run.between(*pauses)
     run.gpu("node0", 0, np.where(validating, run.busy(55, 25), run.busy(93, 6)), tdp=300, keys="wandb")
     run.host("node0", np.where(validating, 70, 58), keys="wandb", cpus=16)
     run.steps(40, run.duration_s, 0.35, every=50, pauses=pauses)
-    return run
 
 
-@healthy
-def detection_cpu_eval_unmarked() -> Workload:
+@healthy(8 * HOUR, 10)
+def detection_cpu_eval_unmarked(run: Workload) -> None:
     """COCO evaluation on one thread: six minutes at 0 % after each 45-minute epoch, no marks."""
-    run = Workload("detection_cpu_eval_unmarked", 8 * HOUR, 10)
     pauses = pauses_of(45 * MINUTE, 6 * MINUTE, run.duration_s)
     validating = run.between(*pauses)
     for index in range(4):
         run.gpu("node0", index, np.where(validating, 0, run.busy(92, 5)))
     run.host("node0", np.where(validating, 1.1, 40))
     run.steps(2 * MINUTE, run.duration_s, 0.8, every=25, pauses=pauses)
-    return run
 
 
-@healthy
-def validation_marked_long() -> Workload:
-    run = Workload("validation_marked_long", 6 * HOUR, 10)
+@healthy(6 * HOUR, 10)
+def validation_marked_long(run: Workload) -> None:
     pauses = pauses_of(60 * MINUTE, 9 * MINUTE, run.duration_s)
     validating = run.between(*pauses)
     for index in range(2):
@@ -86,12 +71,10 @@ def validation_marked_long() -> Workload:
     for begin, end in pauses:
         run.mark(begin, "validation begins")
         run.mark(end, "validation ends")
-    return run
 
 
-@healthy
-def transformers_eval_end_marks_only() -> Workload:
-    run = Workload("transformers_eval_end_marks_only", 5 * HOUR, 15)
+@healthy(5 * HOUR, 15)
+def transformers_eval_end_marks_only(run: Workload) -> None:
     pauses = pauses_of(50 * MINUTE, 7 * MINUTE, run.duration_s)
     validating = run.between(*pauses)
     run.gpu("node0", 0, np.where(validating, run.busy(50, 20), run.busy(97, 2)), keys="wandb", tdp=400)
@@ -100,47 +83,39 @@ def transformers_eval_end_marks_only() -> Workload:
     for _, end in pauses:
         run.mark(end, "evaluation ends")
         run.mark(end + 1, "checkpoint")
-    return run
 
 
-@healthy
-def long_eval_at_end() -> Workload:
+@healthy(5 * HOUR, 10)
+def long_eval_at_end(run: Workload) -> None:
     """MMLU and friends after the last step: 55 minutes at 60-95 %, no rows, no marks."""
-    run = Workload("long_eval_at_end", 5 * HOUR, 10)
     evaluating = run.t > 245 * MINUTE
     for index in range(8):
         run.gpu("node0", index, np.where(evaluating, run.busy(78, 14), run.busy(97, 2)))
     run.host("node0", np.where(evaluating, 10, 15))
     run.steps(3 * MINUTE, 245 * MINUTE, 3)
-    return run
 
 
-@healthy
-def long_steps_16min() -> Workload:
-    run = Workload("long_steps_16min", 8 * HOUR, 15, hosts=2)
+@healthy(8 * HOUR, 15, hosts=2)
+def long_steps_16min(run: Workload) -> None:
     for number in range(2):
         for index in range(8):
             run.gpu(f"node{number}", index, run.busy(99, 1), watts=655, nvlink=9e10)
         run.host(f"node{number}", 9)
     run.steps(10 * MINUTE, run.duration_s, 16 * MINUTE, spread=0.01)
-    return run
 
 
-@healthy
-def first_epoch_logged_per_epoch_only() -> Workload:
+@healthy(6 * HOUR, 10)
+def first_epoch_logged_per_epoch_only(run: Workload) -> None:
     """Keras logs a row an epoch: 28 minutes each, the third takes 47 as the cluster's filer is slow."""
-    run = Workload("first_epoch_logged_per_epoch_only", 6 * HOUR, 10)
     run.gpu("node0", 0, run.busy(90, 6), tdp=350)
     run.host("node0", 30, cpus=32)
     times = np.array([28, 56, 103, 131, 159, 187, 215, 243, 271, 299, 327, 355]) * MINUTE
     run.log("loss", times, np.arange(1, 13), np.linspace(2, 0.6, 12))
     run.log("val_loss", times, np.arange(1, 13), np.linspace(2.1, 0.9, 12))
-    return run
 
 
-@healthy
-def compile_15min() -> Workload:
-    run = Workload("compile_15min", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def compile_15min(run: Workload) -> None:
     inside = run.t < 15 * MINUTE
     for index in range(8):
         run.gpu(
@@ -152,12 +127,10 @@ def compile_15min() -> Workload:
         )
     run.host("node0", np.where(inside, run.busy(55, 10), 11))
     run.steps(15 * MINUTE, run.duration_s, 2, every=2)
-    return run
 
 
-@healthy
-def load_checkpoint_18min() -> Workload:
-    run = Workload("load_checkpoint_18min", 6 * HOUR, 15, hosts=4)
+@healthy(6 * HOUR, 15, hosts=4)
+def load_checkpoint_18min(run: Workload) -> None:
     inside = run.t < 18 * MINUTE
     for number in range(4):
         for index in range(8):
@@ -175,12 +148,10 @@ def load_checkpoint_18min() -> Workload:
             sent=np.where(inside, 10, 2),
         )
     run.steps(18.2 * MINUTE, run.duration_s, 6)
-    return run
 
 
-@healthy
-def dataset_download_first() -> Workload:
-    run = Workload("dataset_download_first", 3 * HOUR, 15)
+@healthy(3 * HOUR, 15)
+def dataset_download_first(run: Workload) -> None:
     inside = run.t < 12 * MINUTE
     run.gpu("node0", 0, np.where(inside, 0, run.busy(92, 5)), keys="wandb", used=np.where(inside, 0.4, 60))
     run.host(
@@ -191,12 +162,10 @@ def dataset_download_first() -> Workload:
         disk=np.where(inside, 40 + run.t / (12 * MINUTE) * 30, 70),
     )
     run.steps(12.5 * MINUTE, run.duration_s, 0.5, every=50)
-    return run
 
 
-@healthy
-def gan() -> Workload:
-    run = Workload("gan", 6 * HOUR, 10)
+@healthy(6 * HOUR, 10)
+def gan(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 30, cpus=32)
     run.steps(
@@ -219,12 +188,10 @@ def gan() -> Workload:
             "loss/path": lambda progress: 0.01 * np.exp(run.noise.normal(0, 1.3, len(progress))),
         },
     )
-    return run
 
 
-@healthy
-def rl_ppo_losses() -> Workload:
-    run = Workload("rl_ppo_losses", 5 * HOUR, 10)
+@healthy(5 * HOUR, 10)
+def rl_ppo_losses(run: Workload) -> None:
     generating = (run.t % 70) / 70 < 0.55
     run.gpu("node0", 0, np.where(generating, run.busy(88, 6), run.busy(72, 10)))
     run.host("node0", 48, cpus=32)
@@ -246,13 +213,11 @@ def rl_ppo_losses() -> Workload:
             ),
         },
     )
-    return run
 
 
-@healthy
-def rlhf_phases() -> Workload:
+@healthy(6 * HOUR, 10)
+def rlhf_phases(run: Workload) -> None:
     """Generation, weights are moved (15 s at 0 %), training; in turn."""
-    run = Workload("rlhf_phases", 6 * HOUR, 10)
     phase = (run.t - 4 * MINUTE) % 200
     load = np.where(
         phase < 100, run.busy(96, 3), np.where(phase < 115, 0, np.where(phase < 185, run.busy(94, 4), 2))
@@ -275,13 +240,11 @@ def rlhf_phases() -> Workload:
         loss=lambda progress: 0.01 * np.sin(50 * progress),
         loss_spread=1,
     )
-    return run
 
 
-@healthy
-def rlhf_split_gpus() -> Workload:
+@healthy(5 * HOUR, 10)
+def rlhf_split_gpus(run: Workload) -> None:
     """GPUs 0-5 train; 6 and 7 serve vLLM: busy in turns, at other power and memory."""
-    run = Workload("rlhf_split_gpus", 5 * HOUR, 10)
     phase = (run.t % 90) < 60
     for index in range(8):
         grown = index >= 6
@@ -297,13 +260,11 @@ def rlhf_split_gpus() -> Workload:
         )
     run.host("node0", 15)
     run.steps(4 * MINUTE, run.duration_s, 90)
-    return run
 
 
-@healthy
-def pipeline_parallel_uneven() -> Workload:
+@healthy(6 * HOUR, 15, hosts=2)
+def pipeline_parallel_uneven(run: Workload) -> None:
     """Stages by design uneven: embedding first, head last; power 470-585 W, utilisation 84-97 %."""
-    run = Workload("pipeline_parallel_uneven", 6 * HOUR, 15, hosts=2)
     loads = [0.86, 0.93, 0.94, 0.95, 0.95, 0.95, 0.96, 1.04]
     for number in range(2):
         for index in range(8):
@@ -317,13 +278,11 @@ def pipeline_parallel_uneven() -> Workload:
             )
         run.host(f"node{number}", 12)
     run.steps(4 * MINUTE, run.duration_s, 9)
-    return run
 
 
-@healthy
-def one_gpu_hotter_slower_8pct() -> Workload:
+@healthy(6 * HOUR, 10)
+def one_gpu_hotter_slower_8pct(run: Workload) -> None:
     """The card in the worst slot: 5 % lower clock, 10 K hotter, no counter grows."""
-    run = Workload("one_gpu_hotter_slower_8pct", 6 * HOUR, 10)
     for index in range(8):
         run.gpu(
             "node0",
@@ -336,12 +295,10 @@ def one_gpu_hotter_slower_8pct() -> Workload:
         )
     run.host("node0", 12)
     run.steps(4 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@healthy
-def spike_that_recovers() -> Workload:
-    run = Workload("spike_that_recovers", 6 * HOUR, 10)
+@healthy(6 * HOUR, 10)
+def spike_that_recovers(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
     run.steps(
@@ -356,12 +313,10 @@ def spike_that_recovers() -> Workload:
             + 2.4 * np.exp(-np.clip(progress - 0.8, 0, 9) / 0.015) * (progress > 0.8)
         ),
     )
-    return run
 
 
-@healthy
-def warm_restarts_and_curriculum() -> Workload:
-    run = Workload("warm_restarts_and_curriculum", 6 * HOUR, 10)
+@healthy(6 * HOUR, 10)
+def warm_restarts_and_curriculum(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
     run.steps(
@@ -375,12 +330,10 @@ def warm_restarts_and_curriculum() -> Workload:
             1.9 - 0.6 * (progress - 0.6) / 0.4,
         ),
     )
-    return run
 
 
-@healthy
-def amp_nan_rows_skipped() -> Workload:
-    run = Workload("amp_nan_rows_skipped", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def amp_nan_rows_skipped(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
 
@@ -401,12 +354,10 @@ def amp_nan_rows_skipped() -> Workload:
             "best_val_loss": lambda progress: np.where(progress < 0.3, np.inf, 0.8),
         },
     )
-    return run
 
 
-@healthy
-def val_loss_overfits() -> Workload:
-    run = Workload("val_loss_overfits", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def val_loss_overfits(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
     run.steps(1 * MINUTE, run.duration_s, 1, every=5, loss=lambda progress: 0.02 + np.exp(-6 * progress))
@@ -416,13 +367,11 @@ def val_loss_overfits() -> Workload:
         np.arange(1, 12) * 1200,
         0.9 + 0.09 * (np.arange(11) - 3) ** 2 / 4,
     )
-    return run
 
 
-@healthy
-def adversarial_aux_losses() -> Workload:
+@healthy(5 * HOUR, 10)
+def adversarial_aux_losses(run: Workload) -> None:
     """KL annealing: the total loss rises as its weight does."""
-    run = Workload("adversarial_aux_losses", 5 * HOUR, 10)
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
     run.steps(
@@ -433,44 +382,36 @@ def adversarial_aux_losses() -> Workload:
         loss=lambda progress: 100 * np.exp(-9 * progress) + 60 * np.clip(progress / 0.6, 0, 1) + 30,
         extra={"kl": lambda progress: 2 + 30 * progress},
     )
-    return run
 
 
-@healthy
-def memory_warms_up() -> Workload:
-    run = Workload("memory_warms_up", 8 * HOUR, 15)
+@healthy(8 * HOUR, 15)
+def memory_warms_up(run: Workload) -> None:
     grown = 1 - np.exp(-run.t / (45 * MINUTE))
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 30, mem=14 + 44 * grown, rss=(12 + 40 * grown) / 100 * 512_000)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def dataset_fills_memory() -> Workload:
+@healthy(8 * HOUR, 10)
+def dataset_fills_memory(run: Workload) -> None:
     """A data set is decoded into memory during the first epoch (2 h), linearly, up to 48 %."""
-    run = Workload("dataset_fills_memory", 8 * HOUR, 10)
     grown = np.clip(run.t / (2 * HOUR), 0, 1)
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 30, mem=10 + 38 * grown, rss=(8 + 38 * grown) / 100 * 512_000)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def memory_epoch_sawtooth() -> Workload:
-    run = Workload("memory_epoch_sawtooth", 8 * HOUR, 15)
+@healthy(8 * HOUR, 15)
+def memory_epoch_sawtooth(run: Workload) -> None:
     slow = (run.t / (55 * MINUTE)) % 1
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 30, mem=22 + 45 * slow, rss=(20 + 45 * slow) / 100 * 256_000)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def page_cache_95_percent() -> Workload:
+@healthy(4 * HOUR, 10)
+def page_cache_95_percent(run: Workload) -> None:
     """The container's memory fills with page cache: memory_percent is high, the processes' is not."""
-    run = Workload("page_cache_95_percent", 4 * HOUR, 10)
     memory = np.clip(20 + run.t / (50 * MINUTE) * 77, 0, 97)
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 30, mem=memory, rss=14_000)
@@ -478,34 +419,28 @@ def page_cache_95_percent() -> Workload:
     run.put("node0", "cgroup.memory.limitMB", 65_536)
     run.put("node0", "proc.memory.percent", 21)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def disk_full_squashfs_and_rotation() -> Workload:
-    run = Workload("disk_full_squashfs_and_rotation", 8 * HOUR, 15)
+@healthy(8 * HOUR, 15)
+def disk_full_squashfs_and_rotation(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 30, disk=88 + 4 * ((run.t / (50 * MINUTE)) % 1))
     run.put("node0", "disk./snap/core.usagePercent", 100)
     run.put("node0", "disk./mnt/data.usagePercent", 96.4)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def disk_fills_then_stops() -> Workload:
-    run = Workload("disk_fills_then_stops", 6 * HOUR, 15)
+@healthy(6 * HOUR, 15)
+def disk_fills_then_stops(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(94, 3), keys="wandb")
     run.host(
         "node0", 30, keys="wandb", disk=52 + np.clip(run.t / (25 * MINUTE), 0, 1) * 21 + 0.1 * run.t / HOUR
     )
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def throttle_history_and_reset() -> Workload:
-    run = Workload("throttle_history_and_reset", 5 * HOUR, 10)
+@healthy(5 * HOUR, 10)
+def throttle_history_and_reset(run: Workload) -> None:
     for index in range(4):
         run.gpu("node0", index, run.busy(96, 2))
         for key in ("swThermal", "hwThermal", "hwSlowdown"):
@@ -519,12 +454,10 @@ def throttle_history_and_reset() -> Workload:
         run.put("node0", f"gpu.{index}.remappedRowsCorrectable", 2)
     run.host("node0", 12)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def gb10_unified() -> Workload:
-    run = Workload("gb10_unified", 5 * HOUR, 5)
+@healthy(5 * HOUR, 5)
+def gb10_unified(run: Workload) -> None:
     run.machine["node0"]["gpu_nvidia"] = [
         {"index": 0, "name": "NVIDIA GB10", "max_sm_clock_mhz": 3003, "visible": True}
     ]
@@ -538,12 +471,10 @@ def gb10_unified() -> Workload:
     run.put("node0", "gpu.0.maxPcieLinkWidth", 16)
     run.host("node0", 14, cpus=20, mem=94, rss=30_000)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def laptop_link_saves_power() -> Workload:
-    run = Workload("laptop_link_saves_power", 3 * HOUR, 3)
+@healthy(3 * HOUR, 3)
+def laptop_link_saves_power(run: Workload) -> None:
     pauses = pauses_of(20 * MINUTE, 4 * MINUTE, run.duration_s)
     validating = run.between(*pauses)
     run.gpu(
@@ -564,12 +495,10 @@ def laptop_link_saves_power() -> Workload:
     run.put("node0", "gpu.0.otherMemoryBytes", 0.6 * GIB)
     run.host("node0", 30, cpus=16)
     run.steps(60, run.duration_s, 1, every=10, pauses=pauses)
-    return run
 
 
-@healthy
-def mig_slices_memory_only() -> Workload:
-    run = Workload("mig_slices_memory_only", 4 * HOUR, 10, verdicts=["healthy", "unknown"])
+@healthy(4 * HOUR, 10, verdicts=["healthy", "unknown"])
+def mig_slices_memory_only(run: Workload) -> None:
     run.put("node0", "gpu.0.powerWatts", 210, 5)
     run.put("node0", "gpu.0.temp", 48)
     run.put("node0", "gpu.0.smClock", 1410)
@@ -578,13 +507,11 @@ def mig_slices_memory_only() -> Workload:
         run.put("node0", f"gpu.0.mig.{slice_index}.0.memoryAllocatedBytes", 8e9)
     run.host("node0", 24)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def dcgm_only_blanks_and_gaps() -> Workload:
+@healthy(12 * HOUR, 30)
+def dcgm_only_blanks_and_gaps(run: Workload) -> None:
     """dcgm-exporter every 30 s, no host keys, no rows; GPU blanks and an exporter restarted twice."""
-    run = Workload("dcgm_only_blanks_and_gaps", 12 * HOUR, 30)
     for index in range(8):
         run.gpu("node0", index, run.busy(95, 4), keys="dcgm", active=run.busy(70, 6))
         run.blank("node0", f"gpu.{index}.gpu", 2 * HOUR, 3 * HOUR)
@@ -594,13 +521,11 @@ def dcgm_only_blanks_and_gaps() -> Workload:
         )
     run.drop("node0", 4 * HOUR, 4.6 * HOUR)
     run.drop("node0", 10 * HOUR, 10.2 * HOUR)
-    return run
 
 
-@healthy
-def slurm_requeue() -> Workload:
+@healthy(8 * HOUR, 10, hosts=2)
+def slurm_requeue(run: Workload) -> None:
     """Preempted for 50 minutes; resumes from the checkpoint 400 steps before; counters begin anew."""
-    run = Workload("slurm_requeue", 8 * HOUR, 10, hosts=2)
     for number in range(2):
         for index in range(4):
             run.gpu(f"node{number}", index, np.where(run.between((3 * HOUR, 4 * HOUR)), 0, run.busy(96, 2)))
@@ -615,13 +540,11 @@ def slurm_requeue() -> Workload:
     run.steps(
         4 * HOUR, run.duration_s, 2, every=5, first=count - 400, loss=lambda progress: 1.55 - 0.3 * progress
     )
-    return run
 
 
-@healthy
-def clock_jumps() -> Workload:
+@healthy(6 * HOUR, 10, hosts=2)
+def clock_jumps(run: Workload) -> None:
     """NTP puts the clock of one host forward by 40 minutes, and back by 20 s on the other."""
-    run = Workload("clock_jumps", 6 * HOUR, 10, hosts=2)
     run.t = np.where(run.t > 3 * HOUR, run.t + 40 * MINUTE, run.t)
     run.duration_s += 40 * MINUTE
     for number in range(2):
@@ -638,41 +561,33 @@ def clock_jumps() -> Workload:
         first=count,
         loss=lambda progress: 1.5 - 0.1 * progress,
     )
-    return run
 
 
-@healthy
-def monitor_starved_gaps() -> Workload:
-    run = Workload("monitor_starved_gaps", 5 * HOUR, 5)
+@healthy(5 * HOUR, 5)
+def monitor_starved_gaps(run: Workload) -> None:
     for index in range(2):
         run.gpu("node0", index, run.busy(95, 3))
     run.host("node0", 40)
     for begin in np.arange(10 * MINUTE, run.duration_s, 17 * MINUTE):
         run.drop("node0", begin, begin + run.noise.uniform(30, 200))
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def xgboost_cpu_only() -> Workload:
-    run = Workload("xgboost_cpu_only", 3 * HOUR, 5)
+@healthy(3 * HOUR, 5)
+def xgboost_cpu_only(run: Workload) -> None:
     run.host("node0", run.busy(99, 0.5), cpus=64, cpu_psi=40, mem=52)
     run.steps(
         30, run.duration_s, 12, name="validation_0-logloss", loss=lambda progress: 0.3 + np.exp(-5 * progress)
     )
-    return run
 
 
-@healthy
-def preprocessing_cpu_only_wandb() -> Workload:
-    run = Workload("preprocessing_cpu_only_wandb", 4 * HOUR, 15)
+@healthy(4 * HOUR, 15)
+def preprocessing_cpu_only_wandb(run: Workload) -> None:
     run.host("node0", run.busy(70, 20), keys="wandb", cpus=16, read=180, disk=60 + run.t / (4 * HOUR) * 5)
-    return run
 
 
-@healthy
-def tpu_v5e() -> Workload:
-    run = Workload("tpu_v5e", 6 * HOUR, 30)
+@healthy(6 * HOUR, 30)
+def tpu_v5e(run: Workload) -> None:
     inside = run.t < 11 * MINUTE
     for index in range(8):
         run.put("node0", f"tpu.{index}.dutyCycle", np.where(inside, 0, run.busy(97, 2)))
@@ -680,12 +595,10 @@ def tpu_v5e() -> Workload:
         run.put("node0", f"tpu.{index}.tensorcoreUtilization", np.where(inside, 0, run.busy(38, 2)))
     run.host("node0", 8)
     run.steps(11 * MINUTE, run.duration_s, 14)
-    return run
 
 
-@healthy
-def trainium_32() -> Workload:
-    run = Workload("trainium_32", 5 * HOUR, 5)
+@healthy(5 * HOUR, 5)
+def trainium_32(run: Workload) -> None:
     inside = run.t < 17 * MINUTE
     for index in range(32):
         run.put(
@@ -698,12 +611,10 @@ def trainium_32() -> Workload:
         run.put("node0", f"trn.device.{index}.mem_ecc_uncorrected", 0)
     run.host("node0", np.where(inside, 70, 6))
     run.steps(17 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@healthy
-def mi300x_full_power() -> Workload:
-    run = Workload("mi300x_full_power", 5 * HOUR, 10)
+@healthy(5 * HOUR, 10)
+def mi300x_full_power(run: Workload) -> None:
     for index in range(8):
         for key, validating, count in (
             ("gpu", 100, 0),
@@ -726,13 +637,11 @@ def mi300x_full_power() -> Workload:
     ]
     run.host("node0", 8)
     run.steps(120, run.duration_s, 3)
-    return run
 
 
-@healthy
-def mi250_secondary_dies() -> Workload:
+@healthy(4 * HOUR, 10)
+def mi250_secondary_dies(run: Workload) -> None:
     """Two dies a card: power on the first one only."""
-    run = Workload("mi250_secondary_dies", 4 * HOUR, 10)
     for index in range(8):
         run.put("node0", f"gpu.{index}.gpu", run.busy(97, 2))
         run.put("node0", f"gpu.{index}.memoryAllocated", 81)
@@ -743,12 +652,10 @@ def mi250_secondary_dies() -> Workload:
             run.put("node0", f"gpu.{index}.powerPercent", 86)
     run.host("node0", 8)
     run.steps(120, run.duration_s, 3)
-    return run
 
 
-@healthy
-def apple_m2() -> Workload:
-    run = Workload("apple_m2", 3 * HOUR, 5)
+@healthy(3 * HOUR, 5)
+def apple_m2(run: Workload) -> None:
     run.put("node0", "gpu.0.gpu", run.busy(91, 4))
     run.put("node0", "gpu.0.powerWatts", 13.5, 1)
     run.put("node0", "gpu.0.temp", 88, 1)
@@ -757,12 +664,10 @@ def apple_m2() -> Workload:
     run.host("node0", 25, cpus=10, mem=91, rss=9_000, swap=5 * GIB)
     run.machine["node0"]["gpu_apple"] = [{"index": 0, "name": "Apple M2"}]
     run.steps(60, run.duration_s, 0.8, every=10)
-    return run
 
 
-@healthy
-def shared_host_own_gpu_only() -> Workload:
-    run = Workload("shared_host_own_gpu_only", 5 * HOUR, 10)
+@healthy(5 * HOUR, 10)
+def shared_host_own_gpu_only(run: Workload) -> None:
     run.machine["node0"]["gpu_nvidia"] = []
     for index in range(8):
         run.gpu(
@@ -778,12 +683,10 @@ def shared_host_own_gpu_only() -> Workload:
         grown["visible"] = grown["index"] == 2
     run.host("node0", 9, total=72)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def desktop_user() -> Workload:
-    run = Workload("desktop_user", 4 * HOUR, 5)
+@healthy(4 * HOUR, 5)
+def desktop_user(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(96, 3), tdp=320, top=2100, name="NVIDIA GeForce RTX 3080")
     run.put("node0", "gpu.0.otherMemoryBytes", 0.7 * GIB, 0.05 * GIB)
     run.put("node0", "gpu.0.pcieLinkGen", 3)
@@ -791,49 +694,39 @@ def desktop_user() -> Workload:
     run.put("node0", "gpu.0.pcieLinkWidth", 16)
     run.host("node0", 30, total=np.where(run.noise.random(len(run.t)) < 0.1, 90, 38), cpus=16, swap=2 * GIB)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def sweep_trial_3min() -> Workload:
-    run = Workload("sweep_trial_3min", 180, 15, verdicts=["healthy", "unknown"])
+@healthy(180, 15, verdicts=["healthy", "unknown"])
+def sweep_trial_3min(run: Workload) -> None:
     run.gpu("node0", 0, np.where(run.t < 30, 0, run.busy(80, 10)), keys="wandb", tdp=300)
     run.host("node0", 40, keys="wandb")
     run.steps(30, 175, 0.2, every=50)
-    return run
 
 
-@healthy
-def ten_seconds() -> Workload:
-    run = Workload("ten_seconds", 10, 1, verdicts=["unknown"])
+@healthy(10, 1, verdicts=["unknown"])
+def ten_seconds(run: Workload) -> None:
     run.gpu("node0", 0, 40)
     run.host("node0", 99)
-    return run
 
 
-@healthy
-def inference_batches_75() -> Workload:
+@healthy(5 * HOUR, 10)
+def inference_batches_75(run: Workload) -> None:
     """An offline inference without steps; GPUs at 78 % since batches end unevenly."""
-    run = Workload("inference_batches_75", 5 * HOUR, 10)
     for index in range(4):
         run.gpu("node0", index, run.busy(81, 9), active=run.busy(55, 8))
     run.host("node0", 12)
-    return run
 
 
-@healthy
-def small_gpu_work_62() -> Workload:
+@healthy(3 * HOUR, 15)
+def small_gpu_work_62(run: Workload) -> None:
     """A small model on a large GPU: 62 %, nothing on the host is busy, and no cause can be seen."""
-    run = Workload("small_gpu_work_62", 3 * HOUR, 15)
     run.gpu("node0", 0, run.busy(62, 6), keys="wandb")
     run.host("node0", 9, keys="wandb", cpus=64)
     run.steps(60, run.duration_s, 0.05, every=200)
-    return run
 
 
-@healthy
-def host_late_and_early() -> Workload:
-    run = Workload("host_late_and_early", 4 * HOUR, 15, hosts=3)
+@healthy(4 * HOUR, 15, hosts=3)
+def host_late_and_early(run: Workload) -> None:
     for number in range(3):
         for index in range(4):
             run.gpu(f"node{number}", index, np.where(run.t < 9 * MINUTE, 0, run.busy(96, 2)))
@@ -841,34 +734,28 @@ def host_late_and_early() -> Workload:
     run.drop("node1", 0, 6 * MINUTE)
     run.drop("node2", run.duration_s - 4 * MINUTE, 9e9)
     run.steps(9 * MINUTE, run.duration_s, 4)
-    return run
 
 
-@healthy
-def cpu_host_high_but_gpu_busy() -> Workload:
-    run = Workload("cpu_host_high_but_gpu_busy", 4 * HOUR, 5)
+@healthy(4 * HOUR, 5)
+def cpu_host_high_but_gpu_busy(run: Workload) -> None:
     for index in range(4):
         run.gpu("node0", index, run.busy(96, 2))
     run.host("node0", 97, cpus=32, cpu_psi=55, iowait=3, io_psi=35, read=700)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def quota_throttles_a_bit() -> Workload:
-    run = Workload("quota_throttles_a_bit", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def quota_throttles_a_bit(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 70, cpus=8)
     run.put("node0", "cpu.ofLimit", 70, 4)
     run.put("node0", "proc.cpu.throttledPercent", 12, 4, 0, 100)
     run.put("node0", "cgroup.cpu.limit", 8)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def allreduce_heavy_but_fine() -> Workload:
-    run = Workload("allreduce_heavy_but_fine", 4 * HOUR, 10, hosts=4)
+@healthy(4 * HOUR, 10, hosts=4)
+def allreduce_heavy_but_fine(run: Workload) -> None:
     for number in range(4):
         for index in range(8):
             run.gpu(f"node{number}", index, run.busy(99, 1), watts=600, active=run.busy(82, 3), nvlink=2e11)
@@ -877,13 +764,11 @@ def allreduce_heavy_but_fine() -> Workload:
             run.counter(f"node{number}", f"network.ib.mlx5_{pauses}.1.xmitBytes", 30e9, 1e15)
             run.counter(f"node{number}", f"network.ib.mlx5_{pauses}.1.recvBytes", 30e9, 1e15)
     run.steps(3 * MINUTE, run.duration_s, 5)
-    return run
 
 
-@healthy
-def interactive_bursts() -> Workload:
+@healthy(4 * HOUR, 15)
+def interactive_bursts(run: Workload) -> None:
     """A notebook: a cell each few minutes, never idle for 15."""
-    run = Workload("interactive_bursts", 4 * HOUR, 15)
     on = np.zeros(len(run.t), bool)
     begin = 60.0
     while begin < run.duration_s:
@@ -891,13 +776,11 @@ def interactive_bursts() -> Workload:
         begin += run.noise.uniform(180, 640)
     run.gpu("node0", 0, np.where(on, run.busy(78, 12), 0), keys="wandb", tdp=300)
     run.host("node0", np.where(on, 12, 1), keys="wandb")
-    return run
 
 
-@healthy
-def spiky_dips_2pct() -> Workload:
+@healthy(5 * HOUR, 15, hosts=2)
+def spiky_dips_2pct(run: Workload) -> None:
     """One sample in 40 reads 0."""
-    run = Workload("spiky_dips_2pct", 5 * HOUR, 15, hosts=2)
     for number in range(2):
         for index in range(4):
             run.gpu(
@@ -908,12 +791,10 @@ def spiky_dips_2pct() -> Workload:
             )
         run.host(f"node{number}", 25, keys="wandb")
     run.steps(60, run.duration_s, 1, every=20)
-    return run
 
 
-@healthy
-def optuna_trials() -> Workload:
-    run = Workload("optuna_trials", 6 * HOUR, 10)
+@healthy(6 * HOUR, 10)
+def optuna_trials(run: Workload) -> None:
     gap = (run.t % (24 * MINUTE)) > 23 * MINUTE
     run.gpu("node0", 0, np.where(gap, 0, run.busy(90, 5)))
     run.host("node0", 25)
@@ -925,23 +806,19 @@ def optuna_trials() -> Workload:
             every=5,
             loss=lambda progress: 0.3 + 2.4 * np.exp(-6 * progress) + run.noise.choice([0, 0, 0.8]),
         )
-    return run
 
 
-@healthy
-def kfold() -> Workload:
-    run = Workload("kfold", 5 * HOUR, 10)
+@healthy(5 * HOUR, 10)
+def kfold(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(92, 4))
     run.host("node0", 25)
     run.steps(
         20, run.duration_s, 1, every=5, loss=lambda progress: 0.2 + 2.0 * np.exp(-9 * ((progress * 5) % 1))
     )
-    return run
 
 
-@healthy
-def bimodal_task_losses() -> Workload:
-    run = Workload("bimodal_task_losses", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def bimodal_task_losses(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(92, 4))
     run.host("node0", 25)
     run.steps(
@@ -953,12 +830,10 @@ def bimodal_task_losses() -> Workload:
             np.where(run.noise.random(len(progress)) < 0.3, 8.0, 0.4) * (0.5 + np.exp(-4 * progress))
         ),
     )
-    return run
 
 
-@healthy
-def negative_nll() -> Workload:
-    run = Workload("negative_nll", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def negative_nll(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(92, 4))
     run.host("node0", 25)
     run.steps(
@@ -973,12 +848,10 @@ def negative_nll() -> Workload:
             )
         },
     )
-    return run
 
 
-@healthy
-def loss_to_zero() -> Workload:
-    run = Workload("loss_to_zero", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def loss_to_zero(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(92, 4))
     run.host("node0", 25)
     run.steps(
@@ -991,12 +864,10 @@ def loss_to_zero() -> Workload:
             + 1e-8 * np.exp(run.noise.normal(0, 2, len(progress)))
         ),
     )
-    return run
 
 
-@healthy
-def finetune_warmup_bump() -> Workload:
-    run = Workload("finetune_warmup_bump", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def finetune_warmup_bump(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(92, 4))
     run.host("node0", 25)
     run.steps(
@@ -1008,12 +879,10 @@ def finetune_warmup_bump() -> Workload:
             0.55 + 0.75 * np.clip(progress / 0.06, 0, 1) * np.exp(-np.clip(progress - 0.06, 0, 1) * 7)
         ),
     )
-    return run
 
 
-@healthy
-def log_rate_changes() -> Workload:
-    run = Workload("log_rate_changes", 6 * HOUR, 10)
+@healthy(6 * HOUR, 10)
+def log_rate_changes(run: Workload) -> None:
     for index in range(4):
         run.gpu("node0", index, run.busy(98, 1), watts=640)
     run.host("node0", 12)
@@ -1021,13 +890,11 @@ def log_rate_changes() -> Workload:
     count = run.last_step()
     times = np.arange(12 * MINUTE, run.duration_s, 33 * MINUTE)[1:]
     run.log("train/loss", times, count + np.arange(1, len(times) + 1) * 990, 2 * np.ones(len(times)))
-    return run
 
 
-@healthy
-def recompile_7min() -> Workload:
+@healthy(5 * HOUR, 15)
+def recompile_7min(run: Workload) -> None:
     """A new shape: XLA compiles for seven minutes once, nothing else happens."""
-    run = Workload("recompile_7min", 5 * HOUR, 15)
     pauses = [(2.2 * HOUR, 2.2 * HOUR + 7 * MINUTE)]
     inside = run.between(*pauses)
     for index in range(4):
@@ -1035,24 +902,20 @@ def recompile_7min() -> Workload:
         run.put("node0", f"tpu.{index}.memoryUsage", 70)
     run.host("node0", np.where(inside, 1.6, 9), cpus=96)
     run.steps(4 * MINUTE, run.duration_s, 4, pauses=pauses)
-    return run
 
 
-@healthy
-def ray_head_without_gpu() -> Workload:
-    run = Workload("ray_head_without_gpu", 4 * HOUR, 15, hosts=5)
+@healthy(4 * HOUR, 15, hosts=5)
+def ray_head_without_gpu(run: Workload) -> None:
     for number in range(5):
         for index in range(8 if number else 0):
             run.gpu(f"node{number}", index, run.busy(96, 2), keys="dcgm")
         run.host(f"node{number}", 12 if number else 0.6)
     run.steps(3 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@healthy
-def mixed_gpu_kinds() -> Workload:
+@healthy(4 * HOUR, 15, hosts=2)
+def mixed_gpu_kinds(run: Workload) -> None:
     """Half A100, half H100 with batches in proportion; other clocks, powers and limits."""
-    run = Workload("mixed_gpu_kinds", 4 * HOUR, 15, hosts=2)
     for index in range(8):
         run.gpu(
             "node0",
@@ -1068,12 +931,10 @@ def mixed_gpu_kinds() -> Workload:
     run.host("node0", 12)
     run.host("node1", 12)
     run.steps(3 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@healthy
-def mig_slices_busy() -> Workload:
-    run = Workload("mig_slices_busy", 3 * HOUR, 10)
+@healthy(3 * HOUR, 10)
+def mig_slices_busy(run: Workload) -> None:
     for slice_index in (1, 2):
         run.put("node0", f"gpu.0.mig.{slice_index}.0.smActive", run.busy(80, 4))
         run.put("node0", f"gpu.0.mig.{slice_index}.0.graphicsActive", run.busy(95, 3))
@@ -1082,12 +943,10 @@ def mig_slices_busy() -> Workload:
     run.put("node0", "gpu.0.smClock", 1410)
     run.host("node0", 10)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def clock_back_20s() -> Workload:
-    run = Workload("clock_back_20s", 3 * HOUR, 5)
+@healthy(3 * HOUR, 5)
+def clock_back_20s(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(95, 2))
     run.host("node0", 12)
     run.steps(60, run.duration_s, 1, every=5)
@@ -1096,50 +955,40 @@ def clock_back_20s() -> Workload:
         key: (np.where(times > 1.5 * HOUR, times - 20, times), count, validating)
         for key, (times, count, validating) in run.logged.items()
     }
-    return run
 
 
-@healthy
-def thermal_two_percent() -> Workload:
-    run = Workload("thermal_two_percent", 5 * HOUR, 10)
+@healthy(5 * HOUR, 10)
+def thermal_two_percent(run: Workload) -> None:
     for index in range(8):
         run.gpu("node0", index, run.busy(97, 2), temp=83, throttle={"swThermal": 0.02, "hwThermal": 0.0})
     run.host("node0", 12)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def zram_flutter() -> Workload:
-    run = Workload("zram_flutter", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def zram_flutter(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(95, 2))
     run.host("node0", 20, mem=70, swap=(1.5 + 0.4 * np.sin(run.t / 900)) * GIB, mem_psi=0.3)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def iowait_high_gpu_busy() -> Workload:
-    run = Workload("iowait_high_gpu_busy", 4 * HOUR, 10)
+@healthy(4 * HOUR, 10)
+def iowait_high_gpu_busy(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(95, 2))
     run.host("node0", 20, iowait=35, io_psi=60, read=900)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@healthy
-def two_gpus_no_nvlink_tp() -> Workload:
+@healthy(4 * HOUR, 10)
+def h_two_gpus_inference_uneven(run: Workload) -> None:
     """A stage with a long tail: the last GPU has 20 % less to do, by design, in an inference server."""
-    run = Workload("h_two_gpus_inference_uneven", 4 * HOUR, 10)
     run.gpu("node0", 0, run.busy(92, 5))
     run.gpu("node0", 1, run.busy(72, 6))
     run.host("node0", 10)
-    return run
 
 
-@healthy
-def async_checkpoint_every_5min() -> Workload:
-    run = Workload("async_checkpoint_every_5min", 5 * HOUR, 5)
+@healthy(5 * HOUR, 5)
+def async_checkpoint_every_5min(run: Workload) -> None:
     inside = (run.t % 300) < 6
     for index in range(8):
         run.gpu("node0", index, np.where(inside, 30, run.busy(96, 2)))
@@ -1159,23 +1008,18 @@ def async_checkpoint_every_5min() -> Workload:
     )
     for begin in np.arange(300, run.duration_s, 300):
         run.mark(begin + 6, "checkpoint")
-    return run
 
 
-@healthy
-def start_gpu0_12min_low_cpu() -> Workload:
-    run = Workload("start_gpu0_12min_low_cpu", 2 * HOUR, 10)
+@healthy(2 * HOUR, 10)
+def start_gpu0_12min_low_cpu(run: Workload) -> None:
     inside = run.t < 13 * MINUTE
     for index in range(8):
         run.gpu("node0", index, np.where(inside, 0, run.busy(96, 2)), used=np.where(inside, 0.6, 80))
     run.host("node0", np.where(inside, 1.2, 14), recv=np.where(inside, 300, 1))
     run.steps(13 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@healthy
-def cpu_rl_only() -> Workload:
-    run = Workload("cpu_rl_only", 4 * HOUR, 15)
+@healthy(4 * HOUR, 15)
+def cpu_rl_only(run: Workload) -> None:
     run.host("node0", run.busy(45, 20), keys="wandb", cpus=32)
     run.steps(60, run.duration_s, 20, name="rollout/ep_rew_mean", loss=lambda progress: -100 + 300 * progress)
-    return run

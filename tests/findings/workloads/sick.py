@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from tests.findings.workloads.workload import GIB, HOUR, MINUTE, Workload
+from tests.findings.workloads.workload import GIB, HOUR, MINUTE, Workload, Workloads
 
-SICK: dict[str, Callable[[], Workload]] = {}
-
-
-def sick(build: Callable[[], Workload]) -> Callable[[], Workload]:
-    """Add a workload."""
-    SICK[build.__name__] = build
-    return build
+sick = Workloads()
 
 
-@sick
-def hang_nccl_8gpu_full() -> Workload:
-    run = Workload(
-        "hang_nccl_8gpu_full",
-        3 * HOUR,
-        10,
-        expected=["hang"],
-        not_before_s=110 * MINUTE,
-        from_s=110 * MINUTE,
-        open=True,
-    )
-    run.goes_on = True
+@sick(3 * HOUR, 10, expected=["hang"], not_before_s=110 * MINUTE, from_s=110 * MINUTE, open=True)
+def hang_nccl_8gpu_full(run: Workload) -> None:
     hung = run.between((110 * MINUTE, 9e9))
     up = run.t > 6 * MINUTE
     for index in range(8):
@@ -45,22 +27,10 @@ def hang_nccl_8gpu_full() -> Workload:
         )
     run.host("node0", np.where(hung, 8.3, np.where(up, 22, 5)), read=np.where(hung, 0, 60))
     run.steps(6 * MINUTE, 110 * MINUTE, 2.6, every=4)
-    return run
 
 
-@sick
-def hang_64gpu_no_rows() -> Workload:
-    run = Workload(
-        "hang_64gpu_no_rows",
-        100 * MINUTE,
-        15,
-        hosts=8,
-        expected=["hang"],
-        not_before_s=58 * MINUTE,
-        from_s=60 * MINUTE,
-        open=True,
-    )
-    run.goes_on = True
+@sick(100 * MINUTE, 15, hosts=8, expected=["hang"], not_before_s=58 * MINUTE, from_s=60 * MINUTE, open=True)
+def hang_64gpu_no_rows(run: Workload) -> None:
     hung = run.t > 60 * MINUTE
     up = run.t > 8 * MINUTE
     for number in range(8):
@@ -76,34 +46,18 @@ def hang_64gpu_no_rows() -> Workload:
                 nvlink=np.where(hung, 0, 8e10),
             )
         run.host(f"node{number}", np.where(hung, 8.4, np.where(up, 19, 4)))
-    return run
 
 
-@sick
-def hang_loader_deadlock_wandb() -> Workload:
-    run = Workload(
-        "hang_loader_deadlock_wandb",
-        4 * HOUR,
-        15,
-        expected=["hang"],
-        not_before_s=95 * MINUTE,
-        from_s=95 * MINUTE,
-        open=True,
-    )
-    run.goes_on = True
+@sick(4 * HOUR, 15, expected=["hang"], not_before_s=95 * MINUTE, from_s=95 * MINUTE, open=True)
+def hang_loader_deadlock_wandb(run: Workload) -> None:
     dead = run.t > 95 * MINUTE
     run.gpu("node0", 0, np.where(dead, 0, run.busy(88, 8)), tdp=400, keys="wandb", used=71)
     run.host("node0", np.where(dead, 0.4, 35), keys="wandb", cpus=32)
     run.steps(2 * MINUTE, 95 * MINUTE, 0.7, every=50)
-    return run
 
 
-@sick
-def hang_ended_crashed() -> Workload:
-    run = Workload(
-        "hang_ended_crashed", 5 * HOUR, 10, hosts=4, expected=["hang"], not_before_s=3 * HOUR, from_s=3 * HOUR
-    )
-    run.state = "crashed"
+@sick(5 * HOUR, 10, hosts=4, expected=["hang"], not_before_s=3 * HOUR, from_s=3 * HOUR, state="crashed")
+def hang_ended_crashed(run: Workload) -> None:
     dead = run.t > 3 * HOUR
     for number in range(4):
         for index in range(4):
@@ -119,40 +73,17 @@ def hang_ended_crashed() -> Workload:
             )
         run.host(f"node{number}", np.where(dead, 6, 25), cpus=64)
     run.steps(5 * MINUTE, 3 * HOUR, 11)
-    return run
 
 
-@sick
-def hang_cpu_only() -> Workload:
-    run = Workload(
-        "hang_cpu_only",
-        3 * HOUR,
-        5,
-        expected=["hang"],
-        not_before_s=70 * MINUTE,
-        from_s=70 * MINUTE,
-        open=True,
-    )
-    run.goes_on = True
+@sick(3 * HOUR, 5, expected=["hang"], not_before_s=70 * MINUTE, from_s=70 * MINUTE, open=True)
+def hang_cpu_only(run: Workload) -> None:
     dead = run.t > 70 * MINUTE
     run.host("node0", np.where(dead, 0.1, 88), cpus=16)
     run.steps(1 * MINUTE, 70 * MINUTE, 8)
-    return run
 
 
-@sick
-def hang_tpu() -> Workload:
-    run = Workload(
-        "hang_tpu",
-        2.5 * HOUR,
-        30,
-        hosts=4,
-        expected=["hang"],
-        not_before_s=80 * MINUTE,
-        from_s=80 * MINUTE,
-        open=True,
-    )
-    run.goes_on = True
+@sick(2.5 * HOUR, 30, hosts=4, expected=["hang"], not_before_s=80 * MINUTE, from_s=80 * MINUTE, open=True)
+def hang_tpu(run: Workload) -> None:
     dead = run.t > 80 * MINUTE
     for number in range(4):
         for index in range(4):
@@ -161,7 +92,6 @@ def hang_tpu() -> Workload:
             run.put(f"node{number}", f"tpu.{index}.tensorcoreUtilization", np.where(dead, 0, 44))
         run.host(f"node{number}", np.where(dead, 2, 12))
     run.steps(12 * MINUTE, 80 * MINUTE, 6)
-    return run
 
 
 def one_slow_clock(run: Workload, host: int, device: int) -> None:
@@ -181,34 +111,22 @@ def one_slow_clock(run: Workload, host: int, device: int) -> None:
     run.steps(4 * MINUTE, run.duration_s, 4)
 
 
-@sick
-def slow_clock_one_of_32() -> Workload:
-    run = Workload(
-        "slow_clock_one_of_32",
-        3 * HOUR,
-        15,
-        hosts=4,
-        expected=["clock_limited", "straggler"],
-        devices=[3],
-    )
-    run.label.hosts = ["node2"]
+@sick(3 * HOUR, 15, hosts=4, expected=["clock_limited", "straggler"], devices=[3], named_hosts=["node2"])
+def slow_clock_one_of_32(run: Workload) -> None:
     one_slow_clock(run, 2, 3)
-    return run
 
 
-@sick
-def slow_clock_late_partial() -> Workload:
-    run = Workload(
-        "slow_clock_late_partial",
-        6 * HOUR,
-        10,
-        hosts=2,
-        expected=["thermal_throttling", "straggler", "clock_limited"],
-        devices=[5],
-        not_before_s=3 * HOUR,
-        from_s=3 * HOUR,
-        to_s=4.5 * HOUR,
-    )
+@sick(
+    6 * HOUR,
+    10,
+    hosts=2,
+    expected=["thermal_throttling", "straggler", "clock_limited"],
+    devices=[5],
+    not_before_s=3 * HOUR,
+    from_s=3 * HOUR,
+    to_s=4.5 * HOUR,
+)
+def slow_clock_late_partial(run: Workload) -> None:
     hot = run.between((3 * HOUR, 4.5 * HOUR))
     for number in range(2):
         for index in range(8):
@@ -230,22 +148,19 @@ def slow_clock_late_partial() -> Workload:
         every=5,
         slow=lambda second: 1.32 if 3 * HOUR < second < 4.5 * HOUR else 1,
     )
-    return run
 
 
-@sick
-def straggler_slow_host_cpu() -> Workload:
+@sick(
+    3 * HOUR,
+    10,
+    hosts=8,
+    expected=["straggler", "noisy_neighbour"],
+    not_before_s=60 * MINUTE,
+    from_s=60 * MINUTE,
+    named_hosts=["node6"],
+)
+def straggler_slow_host_cpu(run: Workload) -> None:
     """One host's processors are eaten by somebody; its GPUs work 70 % of what the others spin."""
-    run = Workload(
-        "straggler_slow_host_cpu",
-        3 * HOUR,
-        10,
-        hosts=8,
-        expected=["straggler", "noisy_neighbour"],
-        not_before_s=60 * MINUTE,
-        from_s=60 * MINUTE,
-    )
-    run.label.hosts = ["node6"]
     bad = run.t > 60 * MINUTE
     for number in range(8):
         slow = number == 6
@@ -260,38 +175,23 @@ def straggler_slow_host_cpu() -> Workload:
             )
         run.host(f"node{number}", 20, total=np.where(bad & slow, 98, 24), cpu_psi=np.where(bad & slow, 70, 2))
     run.steps(5 * MINUTE, run.duration_s, 2, every=5, slow=lambda second: 1.45 if second > 60 * MINUTE else 1)
-    return run
 
 
-@sick
-def idle_notebook_wandb() -> Workload:
-    run = Workload(
-        "idle_notebook_wandb",
-        6 * HOUR,
-        15,
-        expected=["idle"],
-        not_before_s=30 * MINUTE,
-        from_s=30 * MINUTE,
-        open=True,
-    )
-    run.goes_on = True
+@sick(6 * HOUR, 15, expected=["idle"], not_before_s=30 * MINUTE, from_s=30 * MINUTE, open=True)
+def idle_notebook_wandb(run: Workload) -> None:
     run.gpu("node0", 0, np.where(run.t < 30 * MINUTE, run.busy(60, 25), 0), tdp=300, keys="wandb", used=44)
     run.host("node0", np.where(run.t < 30 * MINUTE, 12, 0.3), keys="wandb", cpus=32)
-    return run
 
 
-@sick
-def trains_on_cpu_though_gpu_there() -> Workload:
-    run = Workload("trains_on_cpu_though_gpu_there", 2 * HOUR, 15, expected=["idle", "idle_devices"])
+@sick(2 * HOUR, 15, expected=["idle", "idle_devices"])
+def trains_on_cpu_though_gpu_there(run: Workload) -> None:
     run.gpu("node0", 0, 0, tdp=350, keys="wandb", used=0.01)
     run.host("node0", run.busy(92, 3), keys="wandb", cpus=16)
     run.steps(1 * MINUTE, run.duration_s, 9)
-    return run
 
 
-@sick
-def one_of_eight_used() -> Workload:
-    run = Workload("one_of_eight_used", 3 * HOUR, 10, expected=["idle_devices"], devices=range(1, 8))
+@sick(3 * HOUR, 10, expected=["idle_devices"], devices=range(1, 8))
+def one_of_eight_used(run: Workload) -> None:
     for index in range(8):
         run.gpu(
             "node0",
@@ -302,34 +202,27 @@ def one_of_eight_used() -> Workload:
         )
     run.host("node0", 8)
     run.steps(2 * MINUTE, run.duration_s, 0.5, every=20)
-    return run
 
 
-@sick
-def idle_half_tpu_host() -> Workload:
-    run = Workload("idle_half_tpu_host", 2 * HOUR, 20, expected=["idle_devices"], devices=[4, 5, 6, 7])
+@sick(2 * HOUR, 20, expected=["idle_devices"], devices=[4, 5, 6, 7])
+def idle_half_tpu_host(run: Workload) -> None:
     for index in range(8):
         run.put("node0", f"tpu.{index}.dutyCycle", run.busy(96, 3) if index < 4 else 0.0)
         run.put("node0", f"tpu.{index}.memoryUsage", 70 if index < 4 else 0.5)
     run.host("node0", 15)
     run.steps(9 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@sick
-def idle_trn_cores() -> Workload:
-    run = Workload("idle_trn_cores", 2 * HOUR, 5, expected=["idle_devices"], devices=range(16, 32))
+@sick(2 * HOUR, 5, expected=["idle_devices"], devices=range(16, 32))
+def idle_trn_cores(run: Workload) -> None:
     for index in range(32):
         run.put("node0", f"trn.{index}.neuroncore_utilization", run.busy(88, 6) if index < 16 else 0.0)
     run.host("node0", 10)
     run.steps(15 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def idle_host_of_four() -> Workload:
-    run = Workload("idle_host_of_four", 3 * HOUR, 15, hosts=4, expected=["idle_devices"], devices=range(8))
-    run.label.hosts = ["node3"]
+@sick(3 * HOUR, 15, hosts=4, expected=["idle_devices"], devices=range(8), named_hosts=["node3"])
+def idle_host_of_four(run: Workload) -> None:
     for number in range(4):
         for index in range(8):
             run.gpu(
@@ -341,32 +234,27 @@ def idle_host_of_four() -> Workload:
             )
         run.host(f"node{number}", 15 if number != 3 else 0.5)
     run.steps(4 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@sick
-def tail_upload() -> Workload:
-    run = Workload(
-        "tail_upload",
-        4 * HOUR,
-        10,
-        expected=["idle_tail"],
-        allowed=["idle"],
-        not_before_s=3.05 * HOUR,
-        from_s=3 * HOUR,
-        verdicts=["idle_tail", "idle"],
-    )
+@sick(
+    4 * HOUR,
+    10,
+    expected=["idle_tail"],
+    allowed=["idle"],
+    not_before_s=3.05 * HOUR,
+    from_s=3 * HOUR,
+    verdicts=["idle_tail", "idle"],
+)
+def tail_upload(run: Workload) -> None:
     end = run.t > 3 * HOUR
     for index in range(4):
         run.gpu("node0", index, np.where(end, 0, run.busy(95, 3)))
     run.host("node0", np.where(end, 1.2, 18), sent=np.where(end, 40, 0.5))
     run.steps(3 * MINUTE, 3 * HOUR, 2, every=5)
-    return run
 
 
-@sick
-def slow_start_tokenising() -> Workload:
-    run = Workload("slow_start_tokenising", 4 * HOUR, 15, expected=["slow_start"], from_s=0, to_s=50 * MINUTE)
+@sick(4 * HOUR, 15, expected=["slow_start"], from_s=0, to_s=50 * MINUTE)
+def slow_start_tokenising(run: Workload) -> None:
     preparing = run.t < 50 * MINUTE
     for index in range(8):
         run.gpu(
@@ -378,42 +266,28 @@ def slow_start_tokenising() -> Workload:
         )
     run.host("node0", np.where(preparing, 8, 14), keys="wandb")
     run.steps(50 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@sick
-def slow_start_xla_compile_tpu() -> Workload:
-    run = Workload(
-        "slow_start_xla_compile_tpu",
-        5 * HOUR,
-        30,
-        hosts=4,
-        expected=["slow_start"],
-        from_s=0,
-        to_s=65 * MINUTE,
-    )
+@sick(5 * HOUR, 30, hosts=4, expected=["slow_start"], from_s=0, to_s=65 * MINUTE)
+def slow_start_xla_compile_tpu(run: Workload) -> None:
     preparing = run.t < 65 * MINUTE
     for number in range(4):
         for index in range(4):
             run.put(f"node{number}", f"tpu.{index}.dutyCycle", np.where(preparing, 0, run.busy(95, 3)))
         run.host(f"node{number}", np.where(preparing, 3, 9))
     run.steps(65 * MINUTE, run.duration_s, 20)
-    return run
 
 
-@sick
-def input_cpu_steady_full() -> Workload:
-    run = Workload("input_cpu_steady_full", 2 * HOUR, 5, expected=["input_bound_cpu"])
+@sick(2 * HOUR, 5, expected=["input_bound_cpu"])
+def input_cpu_steady_full(run: Workload) -> None:
     for index in range(4):
         run.gpu("node0", index, run.busy(46, 12), active=run.busy(33, 8))
     run.host("node0", run.busy(96.5, 1.5), cpus=32, threads=210, procs=37, cpu_psi=64)
     run.steps(2 * MINUTE, run.duration_s, 0.6, every=10)
-    return run
 
 
-@sick
-def input_cpu_bursty_wandb() -> Workload:
-    run = Workload("input_cpu_bursty_wandb", 3 * HOUR, 15, expected=["input_bound_cpu"])
+@sick(3 * HOUR, 15, expected=["input_bound_cpu"])
+def input_cpu_bursty_wandb(run: Workload) -> None:
     run.gpu(
         "node0",
         0,
@@ -428,12 +302,10 @@ def input_cpu_bursty_wandb() -> Workload:
     )
     run.host("node0", run.busy(97, 2), keys="wandb", cpus=8)
     run.steps(1 * MINUTE, run.duration_s, 0.9, every=50, spread=0.2)
-    return run
 
 
-@sick
-def input_cpu_bursty_1s() -> Workload:
-    run = Workload("input_cpu_bursty_1s", 1 * HOUR, 1, expected=["input_bound_cpu"])
+@sick(1 * HOUR, 1, expected=["input_bound_cpu"])
+def input_cpu_bursty_1s(run: Workload) -> None:
     computing = (run.t / 5.3) % 1 < 0.35
     run.gpu(
         "node0",
@@ -446,31 +318,20 @@ def input_cpu_bursty_1s() -> Workload:
     )
     run.host("node0", run.busy(93, 3), cpus=12, procs=13, cpu_psi=48)
     run.steps(40, run.duration_s, 5.3)
-    return run
 
 
-@sick
-def input_cpu_quarter() -> Workload:
+@sick(8 * HOUR, 10, expected=["input_bound_cpu"], not_before_s=5.9 * HOUR, from_s=6 * HOUR)
+def input_cpu_quarter(run: Workload) -> None:
     """Only the last quarter: an augmentation begins with the fine-tuning stage."""
-    run = Workload(
-        "input_cpu_quarter",
-        8 * HOUR,
-        10,
-        expected=["input_bound_cpu"],
-        not_before_s=5.9 * HOUR,
-        from_s=6 * HOUR,
-    )
     bad = run.t > 6 * HOUR
     for index in range(8):
         run.gpu("node0", index, np.where(bad, run.busy(41, 14), run.busy(94, 3)))
     run.host("node0", np.where(bad, run.busy(97, 1), 52), cpu_psi=np.where(bad, 60, 3))
     run.steps(3 * MINUTE, run.duration_s, 1, every=10, slow=lambda second: 2.2 if second > 6 * HOUR else 1)
-    return run
 
 
-@sick
-def input_cpu_gradual() -> Workload:
-    run = Workload("input_cpu_gradual", 6 * HOUR, 10, expected=["input_bound_cpu"])
+@sick(6 * HOUR, 10, expected=["input_bound_cpu"])
+def input_cpu_gradual(run: Workload) -> None:
     loss = np.clip((run.t - 1.5 * HOUR) / (2.5 * HOUR), 0, 1)
     for index in range(4):
         run.gpu("node0", index, np.clip(95 - 50 * loss + run.noise.normal(0, 5, len(run.t)), 0, 100))
@@ -482,15 +343,11 @@ def input_cpu_gradual() -> Workload:
         every=10,
         slow=lambda second: 1 + 1.1 * min(max((second - 1.5 * HOUR) / (2.5 * HOUR), 0), 1),
     )
-    return run
 
 
-@sick
-def input_single_process_data_time() -> Workload:
+@sick(2 * HOUR, 5, expected=["input_bound_cpu"], allowed=["launch_bound"])
+def input_single_process_data_time(run: Workload) -> None:
     """num_workers=0: one thread reads and trains, 63 of 64 processors are free; it logs its wait."""
-    run = Workload(
-        "input_single_process_data_time", 2 * HOUR, 5, expected=["input_bound_cpu"], allowed=["launch_bound"]
-    )
     run.gpu("node0", 0, run.busy(34, 10), tdp=400)
     run.host("node0", 1.7, cpus=64, threads=30, procs=1)
     run.steps(
@@ -500,24 +357,20 @@ def input_single_process_data_time() -> Workload:
         every=10,
         extra={"data_time": lambda progress: 0.58 + run.noise.normal(0, 0.03, len(progress))},
     )
-    return run
 
 
-@sick
-def input_cpu_tpu() -> Workload:
-    run = Workload("input_cpu_tpu", 3 * HOUR, 15, hosts=2, expected=["input_bound_cpu"])
+@sick(3 * HOUR, 15, hosts=2, expected=["input_bound_cpu"])
+def input_cpu_tpu(run: Workload) -> None:
     for number in range(2):
         for index in range(4):
             run.put(f"node{number}", f"tpu.{index}.dutyCycle", run.busy(43, 9))
             run.put(f"node{number}", f"tpu.{index}.memoryUsage", 60)
         run.host(f"node{number}", run.busy(97, 1.5), cpus=112)
     run.steps(8 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def input_cpu_amd_one_host() -> Workload:
-    run = Workload("input_cpu_amd", 2 * HOUR, 10, expected=["input_bound_cpu"])
+@sick(2 * HOUR, 10, expected=["input_bound_cpu"])
+def input_cpu_amd(run: Workload) -> None:
     for index in range(8):
         run.put("node0", f"gpu.{index}.gpu", run.busy(52, 15))
         run.put("node0", f"gpu.{index}.powerWatts", 430, 30)
@@ -526,12 +379,10 @@ def input_cpu_amd_one_host() -> Workload:
         run.put("node0", f"gpu.{index}.junctionTemp", 66)
     run.host("node0", run.busy(95, 2))
     run.steps(2 * MINUTE, run.duration_s, 1, every=5)
-    return run
 
 
-@sick
-def input_disk_hdd() -> Workload:
-    run = Workload("input_disk_hdd", 2 * HOUR, 5, expected=["input_bound_disk"])
+@sick(2 * HOUR, 5, expected=["input_bound_disk"])
+def input_disk_hdd(run: Workload) -> None:
     run.gpu(
         "node0",
         0,
@@ -550,21 +401,18 @@ def input_disk_hdd() -> Workload:
     )
     run.put("node0", "disk.sda.utilization", 99.4, 0.4, 0, 100)
     run.steps(2 * MINUTE, run.duration_s, 1.4, every=5)
-    return run
 
 
-@sick
-def input_disk_nfs_quarter() -> Workload:
+@sick(
+    3 * HOUR,
+    10,
+    expected=["input_bound_disk", "input_bound_network"],
+    not_before_s=60 * MINUTE,
+    from_s=60 * MINUTE,
+    to_s=100 * MINUTE,
+)
+def input_disk_nfs_quarter(run: Workload) -> None:
     """NFS: no utilisation of a disk, only waiting; a neighbour loads the filer for 40 of 180 min."""
-    run = Workload(
-        "input_disk_nfs_quarter",
-        3 * HOUR,
-        10,
-        expected=["input_bound_disk", "input_bound_network"],
-        not_before_s=60 * MINUTE,
-        from_s=60 * MINUTE,
-        to_s=100 * MINUTE,
-    )
     bad = run.between((60 * MINUTE, 100 * MINUTE))
     for index in range(4):
         run.gpu("node0", index, np.where(bad, run.busy(28, 15), run.busy(93, 4)))
@@ -583,22 +431,18 @@ def input_disk_nfs_quarter() -> Workload:
         every=10,
         slow=lambda second: 3.3 if 60 * MINUTE < second < 100 * MINUTE else 1,
     )
-    return run
 
 
-@sick
-def input_network_s3_wandb() -> Workload:
-    run = Workload("input_network_s3_wandb", 3 * HOUR, 15, expected=["input_bound_network"])
+@sick(3 * HOUR, 15, expected=["input_bound_network"])
+def input_network_s3_wandb(run: Workload) -> None:
     for index in range(8):
         run.gpu("node0", index, run.busy(51, 16), tdp=400, keys="wandb")
     run.host("node0", 33, keys="wandb", recv=1148, sent=12, read=0.3, iowait=0.2)
     run.steps(3 * MINUTE, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def cpu_limit_pod() -> Workload:
-    run = Workload("cpu_limit_pod", 2 * HOUR, 10, expected=["cpu_limit"])
+@sick(2 * HOUR, 10, expected=["cpu_limit"])
+def cpu_limit_pod(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(38, 12))
     run.host("node0", 98.5, total=11, cpus=8)
     run.put("node0", "cpu.ofLimit", 98.5, 0.8, 0, 100)
@@ -606,20 +450,10 @@ def cpu_limit_pod() -> Workload:
     run.counter("node0", "proc.cpu.throttledSeconds", 21.0)
     run.put("node0", "cgroup.cpu.limit", 8)
     run.steps(2 * MINUTE, run.duration_s, 0.7, every=10)
-    return run
 
 
-@sick
-def cpu_limit_third() -> Workload:
-    run = Workload(
-        "cpu_limit_third",
-        6 * HOUR,
-        15,
-        expected=["cpu_limit"],
-        not_before_s=2 * HOUR,
-        from_s=2 * HOUR,
-        to_s=4 * HOUR,
-    )
+@sick(6 * HOUR, 15, expected=["cpu_limit"], not_before_s=2 * HOUR, from_s=2 * HOUR, to_s=4 * HOUR)
+def cpu_limit_third(run: Workload) -> None:
     bad = run.between((2 * HOUR, 4 * HOUR))
     for index in range(2):
         run.gpu("node0", index, np.where(bad, run.busy(55, 9), run.busy(92, 4)))
@@ -634,48 +468,34 @@ def cpu_limit_third() -> Workload:
         every=10,
         slow=lambda second: 1.7 if 2 * HOUR < second < 4 * HOUR else 1,
     )
-    return run
 
 
-@sick
-def neighbour_eats_cpu() -> Workload:
-    run = Workload(
-        "neighbour_eats_cpu",
-        4 * HOUR,
-        10,
-        expected=["noisy_neighbour"],
-        not_before_s=2.4 * HOUR,
-        from_s=2.5 * HOUR,
-    )
+@sick(4 * HOUR, 10, expected=["noisy_neighbour"], not_before_s=2.4 * HOUR, from_s=2.5 * HOUR)
+def neighbour_eats_cpu(run: Workload) -> None:
     bad = run.t > 2.5 * HOUR
     for index in range(2):
         run.gpu("node0", index, np.where(bad, run.busy(47, 12), run.busy(93, 4)))
     run.host("node0", np.where(bad, 21, 34), total=np.where(bad, 98.5, 38), cpu_psi=np.where(bad, 72, 2))
     run.steps(2 * MINUTE, run.duration_s, 0.5, every=20, slow=lambda second: 1.9 if second > 9000 else 1)
-    return run
 
 
-@sick
-def steal_on_vm() -> Workload:
-    run = Workload("steal_on_vm", 3 * HOUR, 15, expected=["noisy_neighbour"], allowed=["input_bound_cpu"])
+@sick(3 * HOUR, 15, expected=["noisy_neighbour"], allowed=["input_bound_cpu"])
+def steal_on_vm(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(44, 12), tdp=70, top=1590, name="Tesla T4")
     run.host("node0", 60, total=97, cpus=4, cpu_psi=50)
     run.put("node0", "cpu.steal", 34, 4, 0, 100)
     run.steps(2 * MINUTE, run.duration_s, 0.5, every=20)
-    return run
 
 
-@sick
-def gpu_shared_with_other() -> Workload:
-    run = Workload(
-        "gpu_shared_with_other",
-        4 * HOUR,
-        10,
-        expected=["device_used_by_others"],
-        not_before_s=85 * MINUTE,
-        from_s=90 * MINUTE,
-        devices=[2],
-    )
+@sick(
+    4 * HOUR,
+    10,
+    expected=["device_used_by_others"],
+    not_before_s=85 * MINUTE,
+    from_s=90 * MINUTE,
+    devices=[2],
+)
+def gpu_shared_with_other(run: Workload) -> None:
     other = run.t > 90 * MINUTE
     for index in range(4):
         run.gpu(
@@ -689,21 +509,17 @@ def gpu_shared_with_other() -> Workload:
             run.put("node0", "gpu.process.2.memoryAllocatedBytes", 43.6 * GIB)
     run.host("node0", 20)
     run.steps(2 * MINUTE, run.duration_s, 0.8, every=10, slow=lambda second: 2 if second > 90 * MINUTE else 1)
-    return run
 
 
-@sick
-def launch_bound_rl_dcgm() -> Workload:
-    run = Workload("launch_bound_rl_dcgm", 2 * HOUR, 10, expected=["launch_bound"])
+@sick(2 * HOUR, 10, expected=["launch_bound"])
+def launch_bound_rl_dcgm(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2), watts=235, keys="dcgm", active=run.busy(11, 2), tensor=1.0, dram=4.0)
     run.host("node0", 1.8, cpus=64, procs=1, threads=70)
     run.steps(1 * MINUTE, run.duration_s, 0.05, every=100)
-    return run
 
 
-@sick
-def comm_ib_8x8() -> Workload:
-    run = Workload("comm_ib_8x8", 3 * HOUR, 15, hosts=8, expected=["communication_bound"])
+@sick(3 * HOUR, 15, hosts=8, expected=["communication_bound"])
+def comm_ib_8x8(run: Workload) -> None:
     for number in range(8):
         for index in range(8):
             run.gpu(
@@ -722,21 +538,18 @@ def comm_ib_8x8() -> Workload:
             run.counter(f"node{number}", f"network.ib.mlx5_{pauses}.1.recvBytes", 22.5e9, 1e14)
             run.counter(f"node{number}", f"network.ib.mlx5_{pauses}.1.xmitWait", 4e8)
     run.steps(4 * MINUTE, run.duration_s, 8)
-    return run
 
 
-@sick
-def comm_ethernet_4x2() -> Workload:
-    run = Workload("comm_ethernet_4x2", 3 * HOUR, 10, hosts=4, expected=["communication_bound"])
+@sick(3 * HOUR, 10, hosts=4, expected=["communication_bound"])
+def comm_ethernet_4x2(run: Workload) -> None:
     for number in range(4):
         for index in range(2):
             run.gpu(f"node{number}", index, run.busy(99, 1), watts=128, tdp=300, top=1740, name="RTX A6000")
         run.host(f"node{number}", 9, recv=1142, sent=1142)
     run.steps(2 * MINUTE, run.duration_s, 3, every=2)
-    return run
 
 
-def checkpoints(run: Workload, every: float, long: float, gpus: int, marked: bool) -> Workload:
+def checkpoints(run: Workload, every: float, long: float, gpus: int, marked: bool) -> None:
     """Let a run write checkpoints while its devices wait."""
     spans = [(begin, begin + long) for begin in np.arange(every, run.duration_s - long, every)]
     inside = run.between(*spans)
@@ -752,42 +565,32 @@ def checkpoints(run: Workload, every: float, long: float, gpus: int, marked: boo
     if marked:
         for _, end in spans:
             run.mark(end, "checkpoint")
-    return run
 
 
-@sick
-def ckpt_marked() -> Workload:
-    return checkpoints(
-        Workload("ckpt_marked", 4 * HOUR, 10, expected=["checkpoint_stalls"]), 12 * MINUTE, 150, 8, True
-    )
+@sick(4 * HOUR, 10, expected=["checkpoint_stalls"])
+def ckpt_marked(run: Workload) -> None:
+    checkpoints(run, 12 * MINUTE, 150, 8, True)
 
 
-@sick
-def ckpt_unmarked() -> Workload:
-    return checkpoints(
-        Workload("ckpt_unmarked", 4 * HOUR, 10, expected=["checkpoint_stalls"]), 15 * MINUTE, 200, 4, False
-    )
+@sick(4 * HOUR, 10, expected=["checkpoint_stalls"])
+def ckpt_unmarked(run: Workload) -> None:
+    checkpoints(run, 15 * MINUTE, 200, 4, False)
 
 
-@sick
-def ckpt_short_and_often() -> Workload:
+@sick(3 * HOUR, 5, expected=["checkpoint_stalls"])
+def ckpt_short_and_often(run: Workload) -> None:
     """Each 3 minutes for 40 s: one in five minutes."""
-    return checkpoints(
-        Workload("ckpt_short_and_often", 3 * HOUR, 5, expected=["checkpoint_stalls"]), 3 * MINUTE, 40, 4, True
-    )
+    checkpoints(run, 3 * MINUTE, 40, 4, True)
 
 
-@sick
-def memory_bound_decode() -> Workload:
-    run = Workload("memory_bound_decode", 1 * HOUR, 5, expected=["memory_bound"], described=True)
+@sick(1 * HOUR, 5, expected=["memory_bound"], described=True)
+def memory_bound_decode(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(99, 1), active=run.busy(94, 2), tensor=6.0, dram=run.busy(83, 3), watts=520)
     run.host("node0", 4)
-    return run
 
 
-@sick
-def compute_bound_gemm() -> Workload:
-    run = Workload("compute_bound_gemm", 2 * HOUR, 5, expected=["compute_bound"], described=True)
+@sick(2 * HOUR, 5, expected=["compute_bound"], described=True)
+def compute_bound_gemm(run: Workload) -> None:
     for index in range(8):
         run.gpu(
             "node0",
@@ -802,20 +605,17 @@ def compute_bound_gemm() -> Workload:
         )
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def thermal_two_of_eight() -> Workload:
-    run = Workload(
-        "thermal_two_of_eight",
-        5 * HOUR,
-        10,
-        expected=["thermal_throttling"],
-        devices=[1, 6],
-        not_before_s=20 * MINUTE,
-        from_s=35 * MINUTE,
-    )
+@sick(
+    5 * HOUR,
+    10,
+    expected=["thermal_throttling"],
+    devices=[1, 6],
+    not_before_s=20 * MINUTE,
+    from_s=35 * MINUTE,
+)
+def thermal_two_of_eight(run: Workload) -> None:
     for index in range(8):
         hot = (run.t > 35 * MINUTE) & (index in (1, 6))
         share = run.noise.uniform(0.3, 0.6, len(run.t))
@@ -833,20 +633,17 @@ def thermal_two_of_eight() -> Workload:
         )
     run.host("node0", 22)
     run.steps(2 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def thermal_hw_afternoon() -> Workload:
-    run = Workload(
-        "thermal_hw_afternoon",
-        10 * HOUR,
-        15,
-        expected=["thermal_throttling", "hw_slowdown"],
-        from_s=5 * HOUR,
-        to_s=7.5 * HOUR,
-        not_before_s=5 * HOUR,
-    )
+@sick(
+    10 * HOUR,
+    15,
+    expected=["thermal_throttling", "hw_slowdown"],
+    from_s=5 * HOUR,
+    to_s=7.5 * HOUR,
+    not_before_s=5 * HOUR,
+)
+def thermal_hw_afternoon(run: Workload) -> None:
     hot = run.between((5 * HOUR, 7.5 * HOUR))
     for index in range(4):
         run.gpu(
@@ -863,12 +660,10 @@ def thermal_hw_afternoon() -> Workload:
         )
     run.host("node0", 22)
     run.steps(2 * MINUTE, run.duration_s, 2, slow=lambda second: 1.4 if 5 * HOUR < second < 7.5 * HOUR else 1)
-    return run
 
 
-@sick
-def power_capped_a100() -> Workload:
-    run = Workload("power_capped_a100", 3 * HOUR, 10, expected=["power_capped"], described=True)
+@sick(3 * HOUR, 10, expected=["power_capped"], described=True)
+def power_capped_a100(run: Workload) -> None:
     for index in range(4):
         run.gpu(
             "node0",
@@ -883,14 +678,10 @@ def power_capped_a100() -> Workload:
         )
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def power_brake() -> Workload:
-    run = Workload(
-        "power_brake", 3 * HOUR, 10, expected=["hw_slowdown"], not_before_s=1.9 * HOUR, from_s=2 * HOUR
-    )
+@sick(3 * HOUR, 10, expected=["hw_slowdown"], not_before_s=1.9 * HOUR, from_s=2 * HOUR)
+def power_brake(run: Workload) -> None:
     bad = run.t > 2 * HOUR
     for index in range(8):
         run.gpu(
@@ -903,43 +694,29 @@ def power_brake() -> Workload:
         )
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2, slow=lambda second: 4 if second > 2 * HOUR else 1)
-    return run
 
 
-@sick
-def clock_limited_all_no_reason() -> Workload:
+@sick(2 * HOUR, 10, expected=["clock_limited"])
+def clock_limited_all_no_reason(run: Workload) -> None:
     """Someone locked the clocks at 1,095 MHz: all alike, no reason is told."""
-    run = Workload("clock_limited_all_no_reason", 2 * HOUR, 10, expected=["clock_limited"])
     for index in range(8):
         run.gpu("node0", index, run.busy(98, 1), watts=310, clock=1095)
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def pcie_gen1_one_of_eight() -> Workload:
-    run = Workload("pcie_gen1_one_of_eight", 3 * HOUR, 10, expected=["pcie_degraded"], devices=[4])
+@sick(3 * HOUR, 10, expected=["pcie_degraded"], devices=[4])
+def pcie_gen1_one_of_eight(run: Workload) -> None:
     for index in range(8):
         run.gpu("node0", index, run.busy(88, 4))
         if index == 4:
             run.put("node0", "gpu.4.pcieLinkGen", 1)
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def pcie_x4_late() -> Workload:
-    run = Workload(
-        "pcie_x4_late",
-        6 * HOUR,
-        15,
-        expected=["pcie_degraded"],
-        devices=[1],
-        not_before_s=4 * HOUR,
-        from_s=4 * HOUR,
-    )
+@sick(6 * HOUR, 15, expected=["pcie_degraded"], devices=[1], not_before_s=4 * HOUR, from_s=4 * HOUR)
+def pcie_x4_late(run: Workload) -> None:
     for index in range(2):
         run.gpu("node0", index, run.busy(90, 4))
         if index == 1:
@@ -947,22 +724,19 @@ def pcie_x4_late() -> Workload:
             run.counter("node0", "gpu.1.pcieReplays", np.where(run.t > 4 * HOUR, 0.8, 0))
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def ecc_uncorrectable() -> Workload:
-    run = Workload(
-        "ecc_uncorrectable",
-        5 * HOUR,
-        10,
-        expected=["memory_errors"],
-        allowed=["device_needs_reset"],
-        verdicts=["memory_errors", "device_needs_reset"],
-        devices=[3],
-        not_before_s=3 * HOUR,
-        from_s=3 * HOUR,
-    )
+@sick(
+    5 * HOUR,
+    10,
+    expected=["memory_errors"],
+    allowed=["device_needs_reset"],
+    verdicts=["memory_errors", "device_needs_reset"],
+    devices=[3],
+    not_before_s=3 * HOUR,
+    from_s=3 * HOUR,
+)
+def ecc_uncorrectable(run: Workload) -> None:
     for index in range(8):
         run.gpu("node0", index, run.busy(95, 3))
     run.put(
@@ -973,36 +747,30 @@ def ecc_uncorrectable() -> Workload:
     run.put("node0", "gpu.3.remapPending", np.where(run.t > 3 * HOUR, 1, 0))
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def remap_failed() -> Workload:
-    run = Workload(
-        "remap_failed", 2 * HOUR, 15, expected=["memory_errors", "device_needs_reset"], devices=[0]
-    )
+@sick(2 * HOUR, 15, expected=["memory_errors", "device_needs_reset"], devices=[0])
+def remap_failed(run: Workload) -> None:
     for index in range(4):
         run.gpu("node0", index, run.busy(95, 3))
     run.put("node0", "gpu.0.remapFailed", 1)
     run.put("node0", "gpu.0.remappedRowsUncorrectable", 9)
     run.host("node0", 12)
     run.steps(3 * MINUTE, run.duration_s, 2)
-    return run
 
 
-@sick
-def fell_off_the_bus() -> Workload:
-    run = Workload(
-        "fell_off_the_bus",
-        3 * HOUR,
-        10,
-        expected=["device_needs_reset"],
-        allowed=["hang"],
-        devices=[5],
-        not_before_s=2 * HOUR,
-        from_s=2 * HOUR,
-        verdicts=["device_needs_reset"],
-    )
+@sick(
+    3 * HOUR,
+    10,
+    expected=["device_needs_reset"],
+    allowed=["hang"],
+    devices=[5],
+    not_before_s=2 * HOUR,
+    from_s=2 * HOUR,
+    verdicts=["device_needs_reset"],
+    goes_on=True,
+)
+def fell_off_the_bus(run: Workload) -> None:
     dead = run.t > 2 * HOUR
     for index in range(8):
         run.gpu(
@@ -1022,61 +790,49 @@ def fell_off_the_bus() -> Workload:
     run.put("node0", "gpu.5.recoveryAction", np.where(dead, 2, 0))
     run.host("node0", 12)
     run.steps(3 * MINUTE, 2 * HOUR, 2)
-    run.goes_on = True
-    return run
 
 
-@sick
-def sensor_6500_watts() -> Workload:
-    run = Workload("sensor_6500_watts", 1 * HOUR, 10, expected=["sensor_implausible"], described=True)
+@sick(1 * HOUR, 10, expected=["sensor_implausible"], described=True)
+def sensor_6500_watts(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(95, 3), tdp=360, top=2600, name="RTX PRO 6000", watts=6500)
     run.put("node0", "gpu.0.powerSuspect", 1)
     run.host("node0", 20)
     run.steps(60, run.duration_s, 1, every=5)
-    return run
 
 
-@sick
-def leak_sawtooth_full() -> Workload:
-    run = Workload("leak_sawtooth_full", 10 * HOUR, 15, expected=["memory_growth"], not_before_s=1 * HOUR)
+@sick(10 * HOUR, 15, expected=["memory_growth"], not_before_s=1 * HOUR)
+def leak_sawtooth_full(run: Workload) -> None:
     mem = 22 + 6.2 * run.t / HOUR + 4 * ((run.t / (40 * MINUTE)) % 1)
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 20, mem=mem, rss=mem / 100 * 515_000 - 20_000)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def leak_late_wandb() -> Workload:
+@sick(12 * HOUR, 15, expected=["memory_growth"], not_before_s=5 * HOUR)
+def leak_late_wandb(run: Workload) -> None:
     """Flat for five hours; then a callback keeps the predictions of each validation: steps."""
-    run = Workload("leak_late_wandb", 12 * HOUR, 15, expected=["memory_growth"], not_before_s=5 * HOUR)
     grown = np.clip(np.floor((run.t - 5 * HOUR) / (20 * MINUTE)), 0, None)
     mem = 31 + 2.4 * grown
     run.gpu("node0", 0, run.busy(94, 3), keys="wandb")
     run.host("node0", 20, mem=mem, rss=mem / 100 * 257_000 - 9_000, keys="wandb")
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def leak_cpu_only() -> Workload:
-    run = Workload("leak_cpu_only", 4 * HOUR, 5, expected=["memory_growth", "out_of_memory_near"])
+@sick(4 * HOUR, 5, expected=["memory_growth", "out_of_memory_near"])
+def leak_cpu_only(run: Workload) -> None:
     mem = 10 + 20.5 * run.t / HOUR
     run.host("node0", 70, mem=np.clip(mem, 0, 92), rss=mem / 100 * 64_000, cpus=16)
-    return run
 
 
-@sick
-def swaps() -> Workload:
-    run = Workload(
-        "swaps",
-        3 * HOUR,
-        10,
-        expected=["swapping"],
-        allowed=["out_of_memory_near", "memory_growth"],
-        not_before_s=1 * HOUR,
-        from_s=70 * MINUTE,
-    )
+@sick(
+    3 * HOUR,
+    10,
+    expected=["swapping"],
+    allowed=["out_of_memory_near", "memory_growth"],
+    not_before_s=1 * HOUR,
+    from_s=70 * MINUTE,
+)
+def swaps(run: Workload) -> None:
     loss = np.clip((run.t - 70 * MINUTE) / (30 * MINUTE), 0, 1)
     bad = loss > 0
     run.gpu("node0", 0, np.where(bad, run.busy(30, 15), run.busy(92, 4)))
@@ -1091,14 +847,10 @@ def swaps() -> Workload:
         read=np.where(bad, 280, 20),
     )
     run.steps(60, run.duration_s, 1, every=10, slow=lambda second: 3 if second > 70 * MINUTE else 1)
-    return run
 
 
-@sick
-def oom_cgroup_near() -> Workload:
-    run = Workload(
-        "oom_cgroup_near", 3 * HOUR, 10, expected=["out_of_memory_near"], allowed=["memory_growth"]
-    )
+@sick(3 * HOUR, 10, expected=["out_of_memory_near"], allowed=["memory_growth"])
+def oom_cgroup_near(run: Workload) -> None:
     mem = np.clip(70 + 27.8 * run.t / (2.2 * HOUR), 0, 98.2)
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 20, mem=mem, rss=mem / 100 * 65_536 - 1000)
@@ -1106,21 +858,13 @@ def oom_cgroup_near() -> Workload:
     run.put("node0", "cgroup.memory.limitMB", 65_536)
     run.put("node0", "memory.pressureAvg10", np.where(mem > 97, 12, 0))
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def oom_killed_one_host() -> Workload:
+@sick(
+    2 * HOUR, 10, hosts=4, expected=["out_of_memory_near"], allowed=["memory_growth"], named_hosts=["node2"]
+)
+def oom_killed_one_host(run: Workload) -> None:
     """Memory of one of four hosts rises within ten minutes and the kernel kills."""
-    run = Workload(
-        "oom_killed_one_host",
-        2 * HOUR,
-        10,
-        hosts=4,
-        expected=["out_of_memory_near"],
-        allowed=["memory_growth"],
-    )
-    run.label.hosts = ["node2"]
     run.state, run.out_of_memory = "crashed", True
     for number in range(4):
         mem = np.where(
@@ -1133,39 +877,26 @@ def oom_killed_one_host() -> Workload:
         run.host(f"node{number}", 20, mem=mem, rss=mem * 5150)
     run.put("node2", "proc.memory.oomKills", np.where(run.t > 119.7 * MINUTE, 1, 0))
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def disk_full_soon() -> Workload:
-    run = Workload("disk_full_soon", 6 * HOUR, 15, expected=["disk_full_soon"], not_before_s=1 * HOUR)
+@sick(6 * HOUR, 15, expected=["disk_full_soon"], not_before_s=1 * HOUR)
+def disk_full_soon(run: Workload) -> None:
     disk = 68 + 4.3 * np.floor(run.t / (20 * MINUTE)) / 3
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 20, disk=disk)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def disk_full_data_mount_wandb() -> Workload:
-    run = Workload("disk_full_data_mount_wandb", 8 * HOUR, 15, expected=["disk_full_soon"])
+@sick(8 * HOUR, 15, expected=["disk_full_soon"])
+def disk_full_data_mount_wandb(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(94, 3), keys="wandb")
     run.host("node0", 20, disk=81, keys="wandb")
     run.put("node0", "disk./data/scratch.usagePercent", np.clip(86 + 1.65 * run.t / HOUR, 0, 99.9))
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def loss_nan_stays() -> Workload:
-    run = Workload(
-        "loss_nan_stays",
-        4 * HOUR,
-        10,
-        expected=["loss_not_finite"],
-        not_before_s=1.5 * HOUR,
-        from_s=1.6 * HOUR,
-    )
+@sick(4 * HOUR, 10, expected=["loss_not_finite"], not_before_s=1.5 * HOUR, from_s=1.6 * HOUR)
+def loss_nan_stays(run: Workload) -> None:
     for index in range(8):
         run.gpu("node0", index, run.busy(97, 2))
     run.host("node0", 12)
@@ -1175,12 +906,10 @@ def loss_nan_stays() -> Workload:
         2,
         loss=lambda progress: np.where(progress > 0.393, np.nan, 1.7 + 3 * np.exp(-8 * progress)),
     )
-    return run
 
 
-@sick
-def loss_inf_val_only() -> Workload:
-    run = Workload("loss_inf_val_only", 3 * HOUR, 15, expected=["loss_not_finite"])
+@sick(3 * HOUR, 15, expected=["loss_not_finite"])
+def loss_inf_val_only(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(95, 3), keys="wandb")
     run.host("node0", 12, keys="wandb")
     run.steps(
@@ -1191,19 +920,10 @@ def loss_inf_val_only() -> Workload:
         name="loss",
         loss=lambda progress: np.where(progress > 0.7, np.inf, 0.4),
     )
-    return run
 
 
-@sick
-def loss_diverged_stays() -> Workload:
-    run = Workload(
-        "loss_diverged_stays",
-        6 * HOUR,
-        10,
-        expected=["loss_diverged"],
-        not_before_s=2.5 * HOUR,
-        from_s=3 * HOUR,
-    )
+@sick(6 * HOUR, 10, expected=["loss_diverged"], not_before_s=2.5 * HOUR, from_s=3 * HOUR)
+def loss_diverged_stays(run: Workload) -> None:
     for index in range(8):
         run.gpu("node0", index, run.busy(97, 2))
     run.host("node0", 12)
@@ -1216,14 +936,10 @@ def loss_diverged_stays() -> Workload:
             progress > 0.5, np.minimum(2.1 + (progress - 0.5) * 300, 7.6), 2.1 + 5 * np.exp(-12 * progress)
         ),
     )
-    return run
 
 
-@sick
-def loss_explodes() -> Workload:
-    run = Workload(
-        "loss_explodes", 2 * HOUR, 10, expected=["loss_diverged", "loss_not_finite"], not_before_s=1 * HOUR
-    )
+@sick(2 * HOUR, 10, expected=["loss_diverged", "loss_not_finite"], not_before_s=1 * HOUR)
+def loss_explodes(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
     run.steps(
@@ -1236,59 +952,48 @@ def loss_explodes() -> Workload:
             progress > 0.6, 0.3 * np.exp((progress - 0.6) * 120), 0.3 + np.exp(-9 * progress)
         ),
     )
-    return run
 
 
-@sick
-def memory_held_by_dead_process() -> Workload:
-    run = Workload(
-        "memory_held_by_dead_process", 2 * HOUR, 10, expected=["held_memory_without_process"], devices=[1]
-    )
+@sick(2 * HOUR, 10, expected=["held_memory_without_process"], devices=[1])
+def memory_held_by_dead_process(run: Workload) -> None:
     for index in range(2):
         run.gpu("node0", index, run.busy(94, 3) if index == 0 else 0, used=80 if index == 0 else 66)
     del run.series["node0"]["gpu.process.1.memoryAllocatedBytes"]
     run.host("node0", 10)
     run.steps(60, run.duration_s, 1, every=5)
-    return run
 
 
-@sick
-def one_host_silent() -> Workload:
-    run = Workload("one_host_silent", 3 * HOUR, 10, hosts=4, expected=["missing_samples"], described=True)
+@sick(3 * HOUR, 10, hosts=4, expected=["missing_samples"], described=True)
+def one_host_silent(run: Workload) -> None:
     for number in range(4):
         for index in range(4):
             run.gpu(f"node{number}", index, run.busy(95, 3))
         run.host(f"node{number}", 15)
     run.drop("node1", 80 * MINUTE, 125 * MINUTE)
     run.steps(60, run.duration_s, 1, every=5)
-    return run
 
 
-@sick
-def idle_amd_busy_lies() -> Workload:
+@sick(
+    3 * HOUR,
+    10,
+    expected=["sensor_implausible"],
+    described=True,
+    allowed=["idle"],
+    verdicts=["healthy", "unknown", "idle"],
+)
+def idle_amd_busy_lies(run: Workload) -> None:
     """gfx1201's firmware says 100 % at idle: busySuspect; two hours at idle power."""
-    run = Workload(
-        "idle_amd_busy_lies",
-        3 * HOUR,
-        10,
-        expected=["sensor_implausible"],
-        described=True,
-        allowed=["idle"],
-        verdicts=["healthy", "unknown", "idle"],
-    )
     run.put("node0", "gpu.0.gpu", 100)
     run.put("node0", "gpu.0.busySuspect", 1)
     run.put("node0", "gpu.0.powerWatts", 22, 1)
     run.put("node0", "gpu.0.powerPercent", 7.3)
     run.put("node0", "gpu.0.memoryAllocated", 50)
     run.host("node0", 0.3, cpus=24)
-    return run
 
 
-@sick
-def cold_cache_each_epoch() -> Workload:
+@sick(6 * HOUR, 10, expected=["input_bound_disk"])
+def cold_cache_each_epoch(run: Workload) -> None:
     """The first quarter of each 40-minute epoch reads from a slow disk."""
-    run = Workload("cold_cache_each_epoch", 6 * HOUR, 10, expected=["input_bound_disk"])
     inside = (run.t % (40 * MINUTE)) < 11 * MINUTE
     for index in range(2):
         run.gpu("node0", index, np.where(inside, run.busy(35, 20), run.busy(95, 3)))
@@ -1301,44 +1006,30 @@ def cold_cache_each_epoch() -> Workload:
     )
     run.put("node0", "disk.sdb.utilization", np.where(inside, 99, 4))
     run.steps(60, run.duration_s, 1, every=10, slow=lambda second: 2.7 if second % 2400 < 660 else 1)
-    return run
 
 
-@sick
-def network_late_wandb() -> Workload:
-    run = Workload(
-        "network_late_wandb",
-        8 * HOUR,
-        15,
-        expected=["input_bound_network"],
-        not_before_s=6 * HOUR,
-        from_s=6 * HOUR,
-    )
+@sick(8 * HOUR, 15, expected=["input_bound_network"], not_before_s=6 * HOUR, from_s=6 * HOUR)
+def network_late_wandb(run: Workload) -> None:
     bad = run.t > 6 * HOUR
     for index in range(4):
         run.gpu("node0", index, np.where(bad, run.busy(49, 18), run.busy(93, 4)), keys="wandb")
     run.host("node0", np.where(bad, 18, 30), keys="wandb", recv=np.where(bad, 117, 60), sent=1)
     run.steps(60, run.duration_s, 1, every=10, slow=lambda second: 1.9 if second > 6 * HOUR else 1)
-    return run
 
 
-@sick
-def network_full_before_too() -> Workload:
+@sick(4 * HOUR, 10, expected=["input_bound_network"])
+def network_full_before_too(run: Workload) -> None:
     """The link of 117 MiB/s is full all the time of the training; validation reads nothing."""
-    run = Workload("network_full_before_too", 4 * HOUR, 10, expected=["input_bound_network"])
     validating = (run.t % (50 * MINUTE)) > 45 * MINUTE
     run.gpu(
         "node0", 0, np.where(validating, run.busy(90, 3), np.where(run.noise.random(len(run.t)) < 0.5, 96, 4))
     )
     run.host("node0", 20, recv=np.where(validating, 2, 117), sent=1)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def tpu_one_chip_slow() -> Workload:
-    run = Workload("tpu_one_chip_slow", 4 * HOUR, 20, hosts=4, expected=["straggler"], devices=[2])
-    run.label.hosts = ["node1"]
+@sick(4 * HOUR, 20, hosts=4, expected=["straggler"], devices=[2], named_hosts=["node1"])
+def tpu_one_chip_slow(run: Workload) -> None:
     for number in range(4):
         for index in range(4):
             slow = (number, index) == (1, 2)
@@ -1347,54 +1038,44 @@ def tpu_one_chip_slow() -> Workload:
             run.put(f"node{number}", f"tpu.{index}.tensorcoreUtilization", run.busy(30, 1))
         run.host(f"node{number}", 10)
     run.steps(9 * MINUTE, run.duration_s, 4)
-    return run
 
 
-@sick
-def two_devices_stop_midway() -> Workload:
-    run = Workload(
-        "two_devices_stop_midway",
-        6 * HOUR,
-        10,
-        expected=["idle_devices"],
-        allowed=["idle"],
-        devices=[3, 7],
-        not_before_s=3 * HOUR,
-        from_s=3 * HOUR,
-    )
+@sick(
+    6 * HOUR,
+    10,
+    expected=["idle_devices"],
+    allowed=["idle"],
+    devices=[3, 7],
+    not_before_s=3 * HOUR,
+    from_s=3 * HOUR,
+)
+def two_devices_stop_midway(run: Workload) -> None:
     bad = run.t > 3 * HOUR
     for index in range(8):
         run.gpu("node0", index, np.where(bad & (index in (3, 7)), 0, run.busy(90, 4)))
     run.host("node0", 20)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def gpu_memory_leak() -> Workload:
-    run = Workload("gpu_memory_leak", 7 * HOUR, 10, expected=["memory_growth", "out_of_memory_near"])
+@sick(7 * HOUR, 10, expected=["memory_growth", "out_of_memory_near"])
+def gpu_memory_leak(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(94, 3), used=38 + 8.2 * run.t / HOUR + 1.5 * np.sin(run.t / 300))
     run.host("node0", 20)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def leak_one_of_eight_hosts() -> Workload:
-    run = Workload("leak_one_of_eight_hosts", 9 * HOUR, 30, hosts=8, expected=["memory_growth"])
-    run.label.hosts = ["node3"]
+@sick(9 * HOUR, 30, hosts=8, expected=["memory_growth"], named_hosts=["node3"])
+def leak_one_of_eight_hosts(run: Workload) -> None:
     for number in range(8):
         memory = 22 + (7.3 * run.t / HOUR if number == 3 else 0)
         for index in range(4):
             run.gpu(f"node{number}", index, run.busy(95, 2), keys="dcgm")
         run.host(f"node{number}", 20, mem=memory, rss=memory * 5000)
     run.steps(60, run.duration_s, 3)
-    return run
 
 
-@sick
-def trn_ecc() -> Workload:
-    run = Workload("trn_ecc", 3 * HOUR, 5, expected=["memory_errors"], not_before_s=1 * HOUR, from_s=1 * HOUR)
+@sick(3 * HOUR, 5, expected=["memory_errors"], not_before_s=1 * HOUR, from_s=1 * HOUR)
+def trn_ecc(run: Workload) -> None:
     for index in range(32):
         run.put("node0", f"trn.{index}.neuroncore_utilization", run.busy(85, 4))
     for index in range(16):
@@ -1404,12 +1085,10 @@ def trn_ecc() -> Workload:
         run.put("node0", f"trn.device.{index}.sram_ecc_uncorrected", 0)
     run.host("node0", 10)
     run.steps(10 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@sick
-def loss_creeps_up() -> Workload:
-    run = Workload("loss_creeps_up", 8 * HOUR, 10, expected=["loss_diverged"])
+@sick(8 * HOUR, 10, expected=["loss_diverged"])
+def loss_creeps_up(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
     run.steps(
@@ -1423,22 +1102,11 @@ def loss_creeps_up() -> Workload:
             1.92 + 3.6 * np.clip((progress - 0.4) / 0.45, 0, 1),
         ),
     )
-    return run
 
 
-@sick
-def hang_but_rows_go_on() -> Workload:
+@sick(4 * HOUR, 10, expected=["hang"], not_before_s=2 * HOUR, from_s=2 * HOUR, open=True)
+def hang_but_rows_go_on(run: Workload) -> None:
     """A thread logs a heartbeat each 10 s; its step stays."""
-    run = Workload(
-        "hang_but_rows_go_on",
-        4 * HOUR,
-        10,
-        expected=["hang"],
-        not_before_s=2 * HOUR,
-        from_s=2 * HOUR,
-        open=True,
-    )
-    run.goes_on = True
     bad = run.t > 2 * HOUR
     for index in range(4):
         run.gpu("node0", index, np.where(bad, 100, run.busy(96, 2)), watts=np.where(bad, 130, 600))
@@ -1453,43 +1121,36 @@ def hang_but_rows_go_on() -> Workload:
         1.0,
     )
     run.log("heartbeat2", beats, np.full(len(beats), -1), 1.0)
-    return run
 
 
-@sick
-def stall_that_recovers() -> Workload:
-    run = Workload(
-        "stall_that_recovers",
-        8 * HOUR,
-        10,
-        expected=["hang"],
-        allowed=["idle"],
-        not_before_s=3 * HOUR,
-        from_s=3 * HOUR,
-        to_s=3 * HOUR + 55 * MINUTE,
-    )
+@sick(
+    8 * HOUR,
+    10,
+    expected=["hang"],
+    allowed=["idle"],
+    not_before_s=3 * HOUR,
+    from_s=3 * HOUR,
+    to_s=3 * HOUR + 55 * MINUTE,
+)
+def stall_that_recovers(run: Workload) -> None:
     bad = run.between((3 * HOUR, 3 * HOUR + 55 * MINUTE))
     for index in range(8):
         run.gpu("node0", index, np.where(bad, 0, run.busy(96, 2)))
     run.host("node0", np.where(bad, 0.2, 20), io_psi=np.where(bad, 95, 1), iowait=np.where(bad, 8, 0.3))
     run.steps(60, run.duration_s, 1, every=10, pauses=[(3 * HOUR, 3 * HOUR + 55 * MINUTE)])
-    return run
 
 
-@sick
-def throttled_no_oflimit() -> Workload:
-    run = Workload("throttled_no_oflimit", 3 * HOUR, 15, expected=["cpu_limit"])
+@sick(3 * HOUR, 15, expected=["cpu_limit"])
+def throttled_no_oflimit(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(45, 15))
     run.host("node0", 97, total=18, cpus=6)
     run.put("node0", "proc.cpu.throttledPercent", 62, 6)
     run.put("node0", "cgroup.cpu.limit", 6)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def neighbour_cron() -> Workload:
-    run = Workload("neighbour_cron", 12 * HOUR, 15, expected=["noisy_neighbour"])
+@sick(12 * HOUR, 15, expected=["noisy_neighbour"])
+def neighbour_cron(run: Workload) -> None:
     bad = (run.t % (2 * HOUR)) > 90 * MINUTE
     for index in range(4):
         run.gpu("node0", index, np.where(bad, run.busy(52, 10), run.busy(94, 3)))
@@ -1497,32 +1158,28 @@ def neighbour_cron() -> Workload:
     run.steps(
         60, run.duration_s, 1, every=10, slow=lambda second: 1.8 if second % (2 * HOUR) > 90 * MINUTE else 1
     )
-    return run
 
 
-@sick
-def others_from_the_start() -> Workload:
-    run = Workload("others_from_the_start", 3 * HOUR, 10, expected=["device_used_by_others"], devices=[0])
+@sick(3 * HOUR, 10, expected=["device_used_by_others"], devices=[0])
+def others_from_the_start(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(99, 1), used=90)
     run.put("node0", "gpu.0.otherMemoryBytes", 44 * GIB, GIB)
     run.put("node0", "gpu.process.0.memoryAllocatedBytes", 26 * GIB)
     run.host("node0", 10)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def disk_fills_late() -> Workload:
-    run = Workload("disk_fills_late", 10 * HOUR, 15, expected=["disk_full_soon"], not_before_s=8 * HOUR)
+@sick(10 * HOUR, 15, expected=["disk_full_soon"], not_before_s=8 * HOUR)
+def disk_fills_late(run: Workload) -> None:
     run.gpu("node0", 0, run.busy(94, 3))
     run.host("node0", 20, disk=61 + np.clip((run.t - 8 * HOUR) / HOUR, 0, 9) * 14)
     run.steps(60, run.duration_s, 1, every=10)
-    return run
 
 
-@sick
-def idle_hosts_64_wandb() -> Workload:
-    run = Workload("idle_hosts_64_wandb", 3 * HOUR, 15, hosts=8, expected=["idle_devices"])
+@sick(
+    3 * HOUR, 15, hosts=8, expected=["idle_devices"], named_hosts=[f"node{number}" for number in range(4, 8)]
+)
+def idle_hosts_64_wandb(run: Workload) -> None:
     for number in range(8):
         for index in range(8):
             run.gpu(
@@ -1533,22 +1190,11 @@ def idle_hosts_64_wandb() -> Workload:
                 used=80 if number < 4 else 3,
             )
         run.host(f"node{number}", 15 if number < 4 else 0.3, keys="wandb")
-    run.label.hosts = [f"node{number}" for number in range(4, 8)]
     run.steps(4 * MINUTE, run.duration_s, 3)
-    return run
 
 
-@sick
-def straggler_amd_power() -> Workload:
-    run = Workload(
-        "straggler_amd_power",
-        5 * HOUR,
-        10,
-        expected=["straggler"],
-        devices=[6],
-        not_before_s=2 * HOUR,
-        from_s=2 * HOUR,
-    )
+@sick(5 * HOUR, 10, expected=["straggler"], devices=[6], not_before_s=2 * HOUR, from_s=2 * HOUR)
+def straggler_amd_power(run: Workload) -> None:
     bad = run.t > 2 * HOUR
     for index in range(8):
         slow = bad & (index == 6)
@@ -1560,21 +1206,9 @@ def straggler_amd_power() -> Workload:
         run.put("node0", f"gpu.{index}.enforcedPowerLimitWatts", 750)
     run.host("node0", 12)
     run.steps(60, run.duration_s, 2, every=5, slow=lambda second: 1.45 if second > 2 * HOUR else 1)
-    return run
 
 
-@sick
-def only_gpu_keys_idle_8() -> Workload:
-    run = Workload(
-        "only_gpu_keys_idle_8",
-        5 * HOUR,
-        30,
-        expected=["idle"],
-        not_before_s=2 * HOUR,
-        from_s=2 * HOUR,
-        open=True,
-    )
-    run.goes_on = True
+@sick(5 * HOUR, 30, expected=["idle"], not_before_s=2 * HOUR, from_s=2 * HOUR, open=True)
+def only_gpu_keys_idle_8(run: Workload) -> None:
     for index in range(8):
         run.gpu("node0", index, np.where(run.t < 2 * HOUR, run.busy(88, 6), 0), keys="dcgm")
-    return run

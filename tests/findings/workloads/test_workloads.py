@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -13,13 +12,12 @@ from runvitals.findings.finding import Finding, Findings
 from runvitals.findings.judge import judge
 from runvitals.findings.observed_run import ObservedRun
 from tests.findings.workloads import vendors
-from tests.findings.workloads.healthy import HEALTHY
-from tests.findings.workloads.sick import SICK
-from tests.findings.workloads.workload import MOMENTS, START_MS, Label, Workload
+from tests.findings.workloads.healthy import healthy
+from tests.findings.workloads.sick import sick
+from tests.findings.workloads.workload import MOMENTS, START_MS, Build, Label, Workload
 
-Build = Callable[[], Workload]
-HEALTHY_RUNS = [pytest.param(build, id=name) for name, build in (HEALTHY | vendors.HEALTHY).items()]
-SICK_RUNS = [pytest.param(build, id=name) for name, build in (SICK | vendors.SICK).items()]
+HEALTHY_RUNS = [pytest.param(build, id=name) for name, build in (healthy | vendors.healthy).items()]
+SICK_RUNS = [pytest.param(build, id=name) for name, build in (sick | vendors.sick).items()]
 TOLERANCE_S = 300.0
 MANY_SERIES = 400
 
@@ -48,7 +46,7 @@ def accused_live(workload: Workload) -> list[tuple[float, dict[str, Finding]]]:
     their course: they are judged at fewer moments.
     """
     every = 1 if sum(map(len, workload.series.values())) < MANY_SERIES else 2
-    if workload.name in vendors.HEALTHY | vendors.SICK:
+    if workload.name in vendors.healthy | vendors.sick:
         every = 3
     moments = [share * workload.duration_s for share in MOMENTS[1 if every > 1 else 0 :: every]]
     return [(at, accused(judge(workload.run(at)))) for at in moments]
@@ -101,8 +99,8 @@ def check_extent(label: Label, finding: Finding, run: ObservedRun) -> None:
         assert (finding.to_ms - START_MS) / 1000 == pytest.approx(label.to_s, abs=tolerance_s)
     if label.devices is not None:
         assert set(finding.devices) == set(label.devices)
-    if label.hosts is not None:
-        assert set(finding.hosts) == set(label.hosts)
+    if label.named_hosts is not None:
+        assert set(finding.hosts) == set(label.named_hosts)
 
 
 @pytest.mark.parametrize("build", SICK_RUNS)

@@ -34,9 +34,9 @@ class Label:
         not_before_s: no moment before it may report the expected finding.
         from_s: when the expected finding begins.
         to_s: when it ends.
-        open: it goes on at the end of the run.
+        open: it, and the run, go on at the end.
         devices: that it names.
-        hosts: that it names.
+        named_hosts: that it names.
     """
 
     expected: Sequence[str] = ()
@@ -48,7 +48,7 @@ class Label:
     to_s: float | None = None
     open: bool = False
     devices: Iterable[int] | None = None
-    hosts: Sequence[str] | None = None
+    named_hosts: Sequence[str] | None = None
 
 
 class Workload:
@@ -58,10 +58,20 @@ class Workload:
         duration_s: how long it goes on.
         interval_s: between samples.
         hosts: how many.
+        state: at its end, unless it goes on.
         label: see `Label`.
     """
 
-    def __init__(self, name: str, duration_s: float, interval_s: float, hosts: int = 1, **label: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        duration_s: float,
+        interval_s: float,
+        hosts: int = 1,
+        state: str = "finished",
+        goes_on: bool = False,
+        **label: Any,
+    ) -> None:
         self.name, self.duration_s, self.interval_s = name, float(duration_s), float(interval_s)
         self.noise = np.random.default_rng(zlib.crc32(name.encode()))
         self.label = Label(**label)
@@ -74,7 +84,7 @@ class Workload:
         self.sampled: dict[str, NDArray[np.bool_]] = {}
         self.logged: dict[str, tuple[Floats, NDArray[np.int64], Floats]] = {}
         self.marks: list[tuple[float, str]] = []
-        self.state, self.out_of_memory, self.goes_on = "finished", None, False
+        self.state, self.out_of_memory, self.goes_on = state, None, goes_on or self.label.open
 
     def put(
         self,
@@ -400,6 +410,27 @@ class Workload:
             now_ms=now_ms,
             out_of_memory=None if goes_on else self.out_of_memory,
         )
+
+
+Build = Callable[[], Workload]
+
+
+class Workloads(dict[str, Build]):
+    """Builders of workloads, by name. Decorates functions that fill a workload made with its arguments."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Callable[[Callable[[Workload], None]], Build]:
+        """Return a decorator that adds a workload with the name of its function."""
+
+        def add(fill: Callable[[Workload], None]) -> Build:
+            def build() -> Workload:
+                run = Workload(fill.__name__, *arguments, **named)
+                fill(run)
+                return run
+
+            self[fill.__name__] = build
+            return build
+
+        return add
 
 
 _REASONS = ("swPowerCap", "swThermal", "hwThermal", "hwSlowdown", "hwPowerBrake")

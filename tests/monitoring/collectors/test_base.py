@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Every, PseudoFile, Scope, open_if_there, read_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_paths_of_the_host_are_under_its_root() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from runvitals.monitoring.collectors.base import Scope
 from runvitals.monitoring.environment.facts import command_line, facts
+from tests.isolated import printed
 from tests.monitoring.collectors.trees import plant
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
@@ -87,14 +88,7 @@ def test_a_process_that_has_ended_has_no_command_line() -> None:
 
 @linux_only
 def test_it_imports_nothing_heavy() -> None:
-    source = Path(__file__).parents[3] / "src"
-    program = (
-        f"import sys; sys.path.insert(0, {str(source)!r}); import runvitals.monitoring.environment.facts;"
-        "print(*sorted(sys.modules))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-I", "-S", "-E", "-c", program], capture_output=True, text=True, check=True
-    )
+    loaded = printed("import runvitals.monitoring.environment.facts; print(*sys.modules)").split()
     heavy = {
         "re",
         "json",
@@ -107,4 +101,4 @@ def test_it_imports_nothing_heavy() -> None:
         "enum",
         "logging",
     }
-    assert not heavy & set(run.stdout.split())
+    assert not heavy.intersection(loaded)

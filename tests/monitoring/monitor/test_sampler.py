@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -9,9 +9,6 @@ from runvitals.monitoring.collectors.nvidia.collector import Nvidia
 from runvitals.monitoring.monitor.sampler import Sampler, Schedule
 from tests.monitoring.collectors.nvidia.fake import FakeGpu, FakeNvml
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Scripted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import ipaddress
 import time
 from collections.abc import Iterator
@@ -282,3 +284,38 @@ def test_a_long_wrong_value_is_not_searched_for_secrets_as_a_whole(served: Serve
 
     times(["x=y x=y"])  # loads the routes
     assert times(["x=y " * 250_000]) < 25, "to search all of it takes several times as long"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "encoding"),
+    [
+        ("POST /api/v1/entities/vision/projects/none/reports", b'{"title": "%s"}', ""),
+        ("POST /api/v1/ingest", b'{"run": "%s"}', "gzip"),
+        ("POST /api/2.0/mlflow/runs/log-batch", b'{"run_id": "%s"}', ""),
+        ("POST /graphql", b'{"query": "%s"}', "gzip"),
+        ("POST /files/vision/none/run/file_stream", b'{"files": "%s"}', "gzip"),
+        ("POST /v1/metrics", b'{"resourceMetrics": "%s"}', "gzip"),
+        ("POST /api/v1/write", b"%s", "gzip"),
+    ],
+)
+def test_what_a_refused_request_sent_stays_in_memory_no_longer(
+    served: ServedOrganisation, path: str, body: bytes, encoding: str
+) -> None:
+    """A circle of references would keep it until thousands of objects wait for the garbage collector."""
+    sent = body % (b"x" * 900_000)
+    sent = gzip.compress(sent, 1) if encoding else sent
+    head = f"{path} HTTP/1.1\r\nhost: {served.url[7:]}\r\nauthorization: Bearer {served.keys['carol']}\r\n"
+    head += f"content-type: application/json\r\ncontent-length: {len(sent)}\r\nconnection: close\r\n"
+    head += f"content-encoding: {encoding}\r\n\r\n" if encoding else "\r\n"
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        assert b"HTTP/1.1 " in served.served.say(head.encode() + sent)
+        gc.collect()
+        kept = [part for each in gc.garbage for part in gc.get_referents(each)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert [type(part) for part in kept if isinstance(part, (str, bytes)) and len(part) > 100_000] == []

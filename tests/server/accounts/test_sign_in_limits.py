@@ -82,6 +82,8 @@ def test_a_clock_that_is_set_back_makes_nobody_wait_longer(processes: Processes)
     failures.begin("ada")
     processes.now_s -= 500
     assert failures.wait_s("ada") == 30
+    processes.now_s -= 365 * 86_400  # it had been years ahead
+    assert failures.wait_s("ada") == 0
 
 
 def test_kinds_of_failures_are_counted_apart(processes: Processes) -> None:

@@ -7,11 +7,12 @@ import socket
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, insert, select
 
+from runvitals.server.database.tables.projects import project_star
 from runvitals.server.database.tables.runs import project
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
-from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
+from runvitals.store.errors import DeletedMeanwhile, MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from tests.server.database.runs import joined
 
 
@@ -25,6 +26,37 @@ def test_a_failed_write_changes_nothing(metadata_store: MetadataStore) -> None:
     assert not isinstance(raised.value, MetadataStoreUnavailable)
     assert "UNIQUE" in str(raised.value).upper()
     joined(metadata_store, "abc", project="digits")
+
+
+def test_a_row_that_another_transaction_wrote_meanwhile_is_seen(
+    metadata_store: MetadataStore, kind: str
+) -> None:
+    digits = insert(project).values(name="digits", created_ms=0)
+
+    def claim(connection: Connection) -> str:
+        if connection.execute(select(project.c.id).where(project.c.name == "digits")).first():
+            return "taken"
+        if kind == "postgresql":  # in SQLite another transaction waits until this one has ended
+            metadata_store.write(lambda other: other.execute(digits))
+        connection.execute(digits)
+        return "claimed"
+
+    assert metadata_store.write(claim) == ("taken" if kind == "postgresql" else "claimed")
+    assert metadata_store.write(claim) == "taken"
+
+
+def test_a_row_that_was_deleted_after_it_was_found(metadata_store: MetadataStore) -> None:
+    gone = 7
+
+    def refer(connection: Connection) -> None:
+        connection.execute(insert(project_star).values(project_id=gone, user_id=gone))
+
+    def read(connection: Connection) -> None:
+        connection.execute(select(project.c.name).where(project.c.id == gone)).one()
+
+    for work in (refer, read):
+        with pytest.raises(DeletedMeanwhile):
+            metadata_store.write(work)
 
 
 def test_a_taken_project_name_is_no_failure(metadata_store: MetadataStore) -> None:

@@ -11,20 +11,31 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.fields import MAX_FIELDS
 from runvitals.readers.journals.run_builder import MergedSection
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.storage.log_summaries import LoggedRows, LoggedValues, add_logged_rows
+from runvitals.server.runs.storage.log_summaries import (
+    LAST_STEP,
+    LoggedRows,
+    LoggedValues,
+    add_logged_rows,
+    replace_logged_rows,
+)
 from runvitals.server.runs.storage.sections import SectionUpdate
 from tests.server.database.runs import T0, joined, uids, where
 
 
 def log(
-    metadata_store: MetadataStore, run_id: int, seq: int, *rows: dict[str, float], writer: str = "train.n1"
+    metadata_store: MetadataStore,
+    run_id: int,
+    seq: int,
+    *rows: dict[str, float],
+    writer: str = "train.n1",
+    last_step: float | None = None,
 ) -> None:
     metrics = {}
     for name in {name for row in rows for name in row}:
         values = [row[name] for row in rows if name in row]
         last = LoggedValues(len(values), sum(values), min(values), max(values), values[-1], T0 + seq)
         metrics[name] = last
-    logged = LoggedRows(run_id, writer, len(metrics), seq, metrics)
+    logged = LoggedRows(run_id, writer, len(metrics), seq, metrics, last_step=last_step)
     metadata_store.write(lambda connection: add_logged_rows(connection, [logged]))
 
 
@@ -48,6 +59,20 @@ def test_summaries_follow_their_definitions(metadata_store: MetadataStore) -> No
     )
     log(metadata_store, run_id, 9, {"loss": 4.0, "acc": 0.0, "speed": 6.0, "lr": 0.5})
     assert summary(metadata_store, run_id) == {"loss": 1.0, "acc": 3.0, "speed": 3.0, "lr": 0.5}
+
+
+def test_the_last_step_is_a_field_and_not_in_the_summary(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    log(metadata_store, run_id, 1, {"loss": 1.0}, last_step=5.0)
+    log(metadata_store, run_id, 2, {"loss": 2.0}, writer="train.n2", last_step=3.0)
+    metadata_store.sections.merge([SectionUpdate(run_id, "summary", {"best": 1.0}, T0)])
+    assert summary(metadata_store, run_id) == {"loss": 2.0, "best": 1.0}
+    assert uids(metadata_store, where(f"{LAST_STEP} = 5")) == ["abc"]
+    left = {"loss": LoggedValues(1, 9.0, 9.0, 9.0, 9.0, T0)}
+    metadata_store.write(lambda connection: replace_logged_rows(connection, run_id, left, 2.0, T0))
+    assert uids(metadata_store, where(f"{LAST_STEP} = 2")) == ["abc"]
+    metadata_store.write(lambda connection: replace_logged_rows(connection, run_id, {}, None, T0))
+    assert uids(metadata_store, where(f"{LAST_STEP} >= 0")) == []
 
 
 def test_repeated_rows_are_counted_once(metadata_store: MetadataStore) -> None:

@@ -56,6 +56,19 @@ def test_a_notification_is_added_once_with_what_caused_it(metadata_store: Metada
     assert metadata_store.alerts.outbox.length().oldest_ms == NOW
 
 
+def test_what_waits_for_the_time_of_a_wrong_clock_is_sent(metadata_store: MetadataStore) -> None:
+    outbox, wrong_ms = metadata_store.alerts.outbox, NOW + 3650 * DAY_MS
+    put(metadata_store, "now", "later", due_ms=NOW + HOUR_MS)
+    put(metadata_store, "wrong", created_ms=wrong_ms, subject="run:2")
+    assert due_keys(outbox) == []
+    outbox.cap_waiting(NOW)
+    assert due_keys(outbox) == ["wrong"]
+    (claimed,) = outbox.due(NOW)
+    assert outbox.claim(claimed, wrong_ms)
+    outbox.cap_waiting(NOW)
+    assert due_keys(outbox) == ["wrong"]
+
+
 def test_commands_for_hosts_by_run(metadata_store: MetadataStore) -> None:
     outbox = metadata_store.alerts.outbox
     asked = {"command": "restart", "allowed": True}

@@ -28,6 +28,7 @@ def rows(metadata_store: MetadataStore, run_id: int, seq: int, **values: list[fl
         columns.max(axis=1),
         columns[:, -1],
         np.full(len(values), T0 + seq),
+        float(seq),
     )
 
 

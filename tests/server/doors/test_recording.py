@@ -24,7 +24,7 @@ NOW_MS = 1_760_000_000_000
 router = Router()
 
 
-@router.post("/door", dependencies=[needs("authenticated")])
+@router.post("/door", needs("authenticated"))
 async def door(request: Request) -> Response:
     """A door whose clients send {"run", "t", "cpu", "text"}; each is optional but the run."""
     sent = await request.json()

@@ -66,11 +66,25 @@ def sends_until_closed(connection: socket.socket, what: bytes, every_s: float) -
         (431, [GET, *([b"x-a: " + b"y" * 8000 + b"\r\n"] * 5000)]),
         (431, [GET, b"".join(b"x-%d: y\r\n" % number for number in range(5000)), b"\r\n"]),
         (414, [b"GET /", *([MIB] * 40)]),
+        (414, [b"GET /" + b"a" * 66_000 + GET[5:] + b"\r\n"]),
+        (400, [GET, b"host: a\r\nHost: b\r\n\r\n"]),
+        (400, [GET, b"authorization: Bearer a\r\nauthorization: Bearer b\r\n\r\n"]),
         (431, [b"\r\n" * 20_000_000]),
         (400, [b"\x16\x03\x01\x02\x00" + MIB]),
         (400, [b"G" * 20_000_000]),
     ],
-    ids=["value", "fields of 8 kB", "5,000 fields", "address", "empty lines", "TLS", "method"],
+    ids=[
+        "value",
+        "fields of 8 kB",
+        "5,000 fields",
+        "address",
+        "one address",
+        "two hosts",
+        "two keys",
+        "empty lines",
+        "TLS",
+        "method",
+    ],
 )
 def test_head_size_is_limited(served: Served, status: int, parts: list[bytes]) -> None:
     before = rss_mb()

@@ -20,7 +20,7 @@ REQUEST = b"GET /api/v1/broken HTTP/1.1\r\nhost: localhost\r\n\r\n"
 def test_a_connection_that_ends_after_an_error_says_so(tmp_path: Path) -> None:
     router = Router()
 
-    @router.get("/api/v1/broken", dependencies=[needs(PUBLIC)])
+    @router.get("/api/v1/broken", needs(PUBLIC))
     def broken() -> None:
         raise ZeroDivisionError("the secret of the matter")
 

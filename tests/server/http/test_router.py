@@ -96,7 +96,7 @@ def _is_analysed(route: LazyRoute) -> bool:
 def test_included_routes_get_prefix_dependencies_and_responses_of_both_routers() -> None:
     inner, outer = Router(prefix="/b", responses={404: {"description": "inner"}}), Router(prefix="/a")
 
-    @inner.get("/c", dependencies=["own"], responses={409: {"description": "own"}})
+    @inner.get("/c", "own", responses={409: {"description": "own"}})
     async def nothing() -> None: ...
 
     shared = {404: {"description": "outer"}, 503: {"description": "outer"}}

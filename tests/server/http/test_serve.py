@@ -11,10 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
 
-from runvitals.server.http.serve import listen, serve, signals_noted
+from runvitals.server.http.serve import Server, listen, serve, signals_noted
 from tests.patience import PATIENCE_S
 from tests.server.http.program import Application
 
@@ -89,11 +92,11 @@ def test_requests_that_are_unanswered_at_the_end_get_503_and_no_traceback(served
 def test_signals_are_only_noted_until_the_third() -> None:
     """The first could arrive while the main thread holds a lock that other threads wait for."""
     before = signal.getsignal(signal.SIGTERM)
-    with signals_noted() as stops:
-        assert not stops()
+    with signals_noted() as signals:
+        assert not signals.arrived
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGINT)
-        assert stops()
+        assert signals.arrived == 2
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is before
@@ -103,9 +106,44 @@ def test_signal_before_the_server_serves() -> None:
     listener = listen(0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     application = Application()
-    with signals_noted() as stops:
+    with signals_noted() as signals:
         signal.raise_signal(signal.SIGTERM)
-        serve(application, listener, stops=stops)
+        serve(application, listener, signals=signals)
     assert application.closing.is_set()
     with pytest.raises(httpx.ConnectError):
         httpx.get(url, timeout=PATIENCE_S)
+
+
+def test_a_thread_that_hangs_does_not_keep_a_process_from_ending() -> None:
+    program = (
+        "import signal, threading\n"
+        "from runvitals.server.http.serve import EndSignals, signals_noted\n"
+        "threading.Thread(target=threading.Event().wait).start()\n"
+        "with signals_noted(EndSignals(0.1)):\n"
+        "    signal.raise_signal(signal.SIGTERM)\n"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ended.returncode == 0
+    assert "without waiting any longer" in ended.stderr
+
+
+def test_an_ipv4_client_has_its_address_also_at_a_socket_for_ipv6() -> None:
+    """Which proxies are trusted is said by their address."""
+    seen: list[Any] = []
+
+    class Seeing(Application):
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            seen.append((scope["client"][0], scope["server"][0]))
+            await JSONResponse({})(scope, receive, send)
+
+    async def ask() -> None:
+        server = Server(Seeing())
+        listener = listen(0, "::")
+        async with anyio.create_task_group() as tasks, httpx.AsyncClient(timeout=PATIENCE_S) as client:
+            tasks.start_soon(server.serve, [listener])
+            await client.get(f"http://127.0.0.1:{listener.getsockname()[1]}/")
+            server.should_exit = True
+
+    anyio.run(ask)
+    assert seen == [("127.0.0.1", "127.0.0.1")]

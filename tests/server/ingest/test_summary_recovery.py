@@ -15,10 +15,12 @@ from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.runs.storage.log_summaries import LAST_STEP
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.patience import PATIENCE_S, eventually
 from tests.server.database import postgresql as postgres
+from tests.server.database.runs import uids, where
 from tests.server.ingest.server import NOW, Counters, Server
 
 KINDS = {name: {"summary": name} for name in ("min", "max", "mean")}
@@ -44,6 +46,7 @@ def test_rows_that_were_only_gathered(tmp_path: Path, monkeypatch: pytest.Monkey
             restore_summaries(server.store, metadata_store)
             summary = metadata_store.sections.read([run_id])[run_id].summary()
             assert summary == {"min": 1.0, "max": 9.0, "mean": 5.0, "last": 5.0}
+            assert uids(metadata_store, where(f"{LAST_STEP} = 4")) == ["abc"]
         metadata_store.pending_summaries.close_idle(0.0)
         assert metadata_store.pending_summaries.incomplete() == []
     server.close()

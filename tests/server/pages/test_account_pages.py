@@ -63,8 +63,7 @@ class at(ExitStack):
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._page.base = "about:"
-        self._page.open("blank")
+        self._page.leave()
         expected = [f"status of {status}" for status in EXPECTED]
         complaints = [
             text for text in self._page.complaints if not any(status in text for status in expected)

@@ -21,7 +21,6 @@ from tests.server.test_build import hook  # noqa: F401
 
 GPUS = 8
 MINUTES = 30
-EVIL_HOST = "node<b>4"
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +93,7 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
     browser.complaints.clear()
     browser.resize(1280, 900)
     yield browser
-    browser.base = "about:"
-    browser.open("blank")
+    browser.leave()
     assert browser.complaints == []
 
 
@@ -123,8 +121,7 @@ def test_the_first_run_guide(browser: Browser, static: str, tmp_path: Path) -> N
         looked_at(browser, "first-run")
         send(empty, "first", "node1", "the first one", lr=0.1, loss=1.0)
         shown(browser, "the first one", "[aria-label='Running now']")  # by itself
-        browser.base = "about:"
-        browser.open("blank")
+        browser.leave()
     assert browser.complaints == []
 
 

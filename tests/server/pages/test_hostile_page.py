@@ -36,7 +36,7 @@ def now_ms() -> int:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[Served]:  # noqa: F811
-    with serving(tmp_path_factory.mktemp("served")) as served:
+    with serving(tmp_path_factory.mktemp("served"), static=static) as served:
         send(served, "plain", tags=["one"], name="a plain run")
         send(served, "hostile", tags=["a", "a", "", "é" * 256], name="W" * 256)
         send(served, "__proto__", host="constructor", name="\u202eeman" + "\u0301" * 40)
@@ -85,8 +85,7 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
     browser.complaints.clear()
     browser.resize(1280, 900)
     yield browser
-    browser.base = "about:"
-    browser.open("blank")
+    browser.leave()
 
 
 def too_wide(page: Browser) -> int:

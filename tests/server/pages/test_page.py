@@ -12,11 +12,12 @@ from types import ModuleType
 import pytest
 
 from runvitals.server.http.page import FOLDER
-from runvitals.server.http.serve import Server, listen
+from runvitals.server.http.serve import Server
 from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser
+from tests.server.page_port import listen_for_page
 from tests.server.test_build import hook  # noqa: F401
 
 EVIL = '<img src=x onerror="document.title=1">'
@@ -42,7 +43,7 @@ def static(hook: ModuleType) -> str:  # noqa: F811
 @pytest.fixture
 def page(browser: Browser, tmp_path: Path, static: str) -> Iterator[Browser]:
     """The browser, at a server over `tmp_path`. In the end the page must have complained of nothing."""
-    listener = listen(0)
+    listener = listen_for_page()
     server = Server(create_app(str(tmp_path), static=static))
     with listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -51,8 +52,7 @@ def page(browser: Browser, tmp_path: Path, static: str) -> Iterator[Browser]:
         browser.complaints.clear()
         browser.resize(1280, 900)
         yield browser
-        browser.base = "about:"
-        browser.open("blank")
+        browser.leave()
         server.handle_exit(2, None)
         thread.join(timeout=PATIENCE_S)
     assert browser.complaints == []

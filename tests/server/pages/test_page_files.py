@@ -43,3 +43,25 @@ def test_a_missing_page_explains_how_to_build_it(tmp_path: Path) -> None:
     response = Client(tmp_path, static=str(tmp_path / "none")).get("/")
     assert response.status_code == 503
     assert "python hatch_build.py" in response.text
+
+
+@pytest.mark.parametrize(
+    ("path", "root"),
+    [
+        ("/", "./"),
+        ("/runs", "./"),
+        ("/runs/", "../"),
+        ("/runs/abc/charts", "../../"),
+        ("/projects/a%2Fb", "../"),
+    ],
+)
+def test_the_links_of_the_page_are_relative_to_its_address(
+    client: Client, tmp_path: Path, path: str, root: str
+) -> None:
+    (tmp_path / "static" / "index.html").write_text(
+        '<link href="./favicon.svg"><script src="./assets/app-1234.js"></script>'
+    )
+    headers = {"x-forwarded-prefix": "/evil", "x-forwarded-host": "evil.example"}
+    assert client.get(path, headers=headers).text == (
+        f'<link href="{root}favicon.svg"><script src="{root}assets/app-1234.js"></script>'
+    )

@@ -55,8 +55,7 @@ def test_a_restarted_server(browser: Browser, tmp_path: Path, static: str) -> No
         monitor.sample(now_ms(), {"cpu": 22.0, "system.load1": 3.0})
         browser.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('22%')""")
         assert browser.evaluate("window.neverLoadedAgain")
-        browser.base = "about:"
-        browser.open("blank")
+        browser.leave()
     browser.complaints.clear()  # it reports connections that were refused
 
 
@@ -77,6 +76,5 @@ def test_a_page_that_is_opened_before_its_server_runs_again(
     browser.wait("document.querySelector('main').innerText.includes('The server does not respond')")
     with serving(tmp_path, static, port):
         browser.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('7%')""")
-        browser.base = "about:"
-        browser.open("blank")
+        browser.leave()
     browser.complaints.clear()

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.http.serve import Server, listen
+from runvitals.server.http.serve import Server
 from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
 from tests.server.browser import Browser, keep_picture
+from tests.server.page_port import listen_for_page
 from tests.server.pages.accessibility import violations
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
 from tests.server.pages.test_page_charts import click, downloads
@@ -34,15 +35,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(browser: Browser, folder: Path, static: str) -> Iterator[Browser]:  # noqa: F811
     """The browser, at one server for all tests: each has a project of its own, and so a layout of its own."""
-    listener = listen(0)
+    listener = listen_for_page()
     server = Server(create_app(str(folder), static=static))
     with listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         browser.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
         yield browser
-        browser.base = "about:"
-        browser.open("blank")
+        browser.leave()
         server.handle_exit(2, None)
         thread.join(timeout=PATIENCE_S)
 

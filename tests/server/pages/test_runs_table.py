@@ -65,7 +65,7 @@ def seed(served: Served, project: str, names: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[Served]:  # noqa: F811
-    with serving(tmp_path_factory.mktemp("runs")) as served:
+    with serving(tmp_path_factory.mktemp("runs"), static=static) as served:
         seed(served, "many", [f"run {i}" for i in range(RUNS)])
         for project in ("changed", "renamed", "views", "groups", "keys"):
             seed(served, project, [f"{project} {i}" for i in range(12)])
@@ -80,8 +80,7 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
     browser.resize(1280, 800)
     yield browser
     assert browser.complaints == []
-    browser.base = "about:"
-    browser.open("blank")
+    browser.leave()
 
 
 def names(page: Browser) -> list[str]:

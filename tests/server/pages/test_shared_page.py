@@ -12,13 +12,14 @@ import pytest
 
 from runvitals.model.ending import Ending
 from runvitals.server.build import ServerOptions, build_server
-from runvitals.server.http.serve import Server, listen
+from runvitals.server.http.serve import Server
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser
+from tests.server.page_port import listen_for_page
 from tests.server.pages.test_page import EVIL, browser, live_run, now_ms, static, type_into  # noqa: F401
 from tests.server.stored_runs import StoredServer
 from tests.server.test_build import hook  # noqa: F401
@@ -37,7 +38,7 @@ def server(tmp_path: Path) -> Iterator[StoredServer]:
 @contextmanager
 def serving(shared: StoredServer, static: str, **how: bool) -> Iterator[str]:  # noqa: F811
     app = build_server(shared.store, shared.metadata_store, ServerOptions(static=static, **how))
-    listener = listen(0)
+    listener = listen_for_page()
     running = Server(app)
     with listener:
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})
@@ -62,8 +63,7 @@ def serve(server: StoredServer, browser: Browser, static: str) -> Iterator[Serve
             return browser
 
         yield begin
-        browser.base = "about:"
-        browser.open("blank")
+        browser.leave()
     assert browser.complaints == []
 
 

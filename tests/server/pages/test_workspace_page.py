@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 import pytest
 
-from runvitals.server.http.serve import Server, listen
+from runvitals.server.http.serve import Server
 from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S, eventually
 from tests.readers.journals.journals import Training
 from tests.server.browser import Browser, keep_picture
+from tests.server.page_port import listen_for_page
 from tests.server.pages.accessibility import accessible
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
 from tests.server.pages.test_page_charts import choose, click, drag, parameters
@@ -45,7 +46,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Live:
 
 @pytest.fixture(scope="module")
 def address(live: Live, static: str) -> Iterator[str]:  # noqa: F811
-    listener = listen(0)
+    listener = listen_for_page()
     server = Server(create_app(str(live.folder), static=static))
     with listener:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -61,8 +62,7 @@ def page(browser: Browser, address: str) -> Iterator[Browser]:  # noqa: F811
     browser.complaints.clear()
     browser.resize(1400, 900)
     yield browser
-    browser.base = "about:"
-    browser.open("blank")
+    browser.leave()
     assert browser.complaints == []
 
 

@@ -12,7 +12,6 @@ from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM
 from tests.server.registry.conftest import Registries
 
 OURS = "/api/v1/teams/organisation/registries"
-FACES = f"{OURS}/approved/collections/faces"
 
 
 def ask(registries: Registries, who: str | None, method: str, path: str = "", **how: Any) -> httpx.Response:

@@ -83,11 +83,6 @@ def assert_complete(store: SqliteChunks, run: int = 1) -> None:
     assert samples_of(store.read([run], [1], *ALL)) == {(run, 1): EXPECTED}
 
 
-def empty_cache(folder: str) -> None:
-    for name in os.listdir(os.path.join(folder, CACHE_FOLDER)):
-        os.unlink(os.path.join(folder, CACHE_FOLDER, name))
-
-
 class TestConformance(Conformance):
     """With cold storage for everything, a store fulfills the interface's rules."""
 

@@ -1,5 +1,6 @@
 // The server that this page came from: its kind and capabilities, requested once.
 
+import { currentPath, leave } from './address';
 import { signOutHere } from './account.svelte';
 import { ApiError, get, onDemand } from './api';
 import type { About } from './wire';
@@ -20,7 +21,7 @@ class ThisServer {
   async #signIn(): Promise<void> {
     await this.#loaded;
     if (this.accounts) signOutHere();
-    else window.location.assign(`/login?next=${encodeURIComponent(window.location.pathname + window.location.search)}`);
+    else leave(`/login?next=${encodeURIComponent(currentPath() + window.location.search)}`);
   }
 
   /** Ask again: the first administrator changes what the server is. */

@@ -1,5 +1,6 @@
 // Who is signed in, on a server with accounts. Without accounts, nothing is requested.
 
+import { currentPath } from './address';
 import { get, send, type Account, type Preferences } from './api';
 import { dateStyle } from './dateStyle.svelte';
 import { here } from './route.svelte';
@@ -53,12 +54,13 @@ export function signOutHere(): void {
 
 /** The sign-in page, which leads back to the current view. */
 export function signInHref(): string {
-  const back = window.location.pathname + window.location.search;
+  const back = currentPath() + window.location.search;
   return back === '/' ? '/-/login' : `/-/login?next=${encodeURIComponent(back)}`;
 }
 
 /** Where to go after signing in: a path of this server only. */
 export function nextView(query: URLSearchParams): string {
   const next = query.get('next') ?? (me.account?.landing_page || '/');
-  return /^\/(?![/\\])[^\s\\]*$/.test(next) && !next.startsWith('/-/login') ? next : '/';
+  // A step up would leave the path that the server is below.
+  return /^\/(?![/\\])[^\s\\]*$/.test(next) && !/^[^?#]*\/(\.|%2e){2}([/?#]|$)/i.test(next) && !next.startsWith('/-/login') ? next : '/';
 }

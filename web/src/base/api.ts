@@ -1,8 +1,8 @@
 // Requests of the API, /api/v1, and the types that the page makes of `wire.ts`, which `scripts/wire-types` writes.
 
+import { request } from './address';
 import { takeEarly } from './early';
 import { guest } from './guest.svelte';
-import { olderServerText } from './olderServer';
 import type * as wire from './wire';
 import type { ConsoleAnswer, DefinedMetric, Ending, Event, HostState, ListedRun, NewRow, NewSample, PrintedPiece, Rank, RunAuthor } from './wire';
 
@@ -96,9 +96,6 @@ export class ApiError extends Error {
   }
 }
 
-/** A link of the server as it can be passed on: with the address of this server. */
-export const wholeUrl = (url: string): string => new URL(url, window.location.origin).href;
-
 /** Why something failed: the server's error text, else the browser's. */
 export const reasonOf = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
 
@@ -111,7 +108,7 @@ export type Method = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** GET a JSON response. Throws an ApiError with the server's error text. */
 export const get = <T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
-  ask<T>(address(path, params), { signal });
+  ask<T>(apiPath(path, params), { signal });
 
 /**
  * A request that changes something. It is JSON, because pages of other sites cannot send that.
@@ -120,22 +117,22 @@ export const get = <T>(path: string, params: Params = {}, signal?: AbortSignal):
  */
 export async function send<T = void>(method: Method, path: string, body: object = {}): Promise<T> {
   const text = JSON.stringify(body);
-  const request = `${method} ${path} ${text}`;
-  const key = unanswered.get(request) ?? randomKey();
-  unanswered.set(request, key);
+  const asked = `${method} ${path} ${text}`;
+  const key = unanswered.get(asked) ?? randomKey();
+  unanswered.set(asked, key);
   try {
     const headers = { 'content-type': 'application/json', 'idempotency-key': key };
-    const answer = await ask<T>(address(path), { method, headers, body: text });
-    unanswered.delete(request);
+    const answer = await ask<T>(apiPath(path), { method, headers, body: text });
+    unanswered.delete(asked);
     return answer;
   } catch (problem) {
-    if (!(problem instanceof ApiError && problem.status === 0)) unanswered.delete(request);
+    if (!(problem instanceof ApiError && problem.status === 0)) unanswered.delete(asked);
     throw problem;
   }
 }
 
 /** Send what may be lost, and is sent again: without a key, by which the server would keep its answer for a day. */
-export const sendBriefly = <T = void>(method: Method, path: string): Promise<T> => ask<T>(address(path), { method, headers: { 'content-type': 'application/json' } });
+export const sendBriefly = <T = void>(method: Method, path: string): Promise<T> => ask<T>(apiPath(path), { method, headers: { 'content-type': 'application/json' } });
 
 /** The keys of requests to which no response has arrived. */
 const unanswered = new Map<string, string>();
@@ -144,7 +141,7 @@ const randomKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array
 
 /** Send a file as it is; its media type says what it is. */
 export const upload = <T = void>(path: string, file: Blob, method: 'PUT' | 'POST' = 'PUT'): Promise<T> =>
-  ask<T>(address(path), { method, headers: { 'content-type': file.type }, body: file });
+  ask<T>(apiPath(path), { method, headers: { 'content-type': file.type }, body: file });
 
 /** A file, by its address. */
 export const getFile = (url: string): Promise<Blob> => ask<Blob>(url, {});
@@ -174,7 +171,7 @@ export const noteReached = (whether: boolean): void => void (reached = whether);
 async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await ((how.method === undefined && takeEarly(url)) || fetch(url, { ...how, headers: { ...how.headers, ...guest.headers() } }));
+    response = await ((how.method === undefined && takeEarly(url)) || request(url, { ...how, headers: { ...how.headers, ...guest.headers() } }));
   } catch (error) {
     if (how.signal?.aborted) throw error;
     noteReached(false);
@@ -198,7 +195,7 @@ async function errorOf(response: Response): Promise<ApiError> {
     const body = (await response.json()) as Record<string, unknown>;
     // Only a server of another version lacks an address that this page requests.
     const error = new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
-    if (error.older) return new ApiError(404, olderServerText(new URL(response.url).pathname), body);
+    if (error.older) return new ApiError(404, 'The server is older than this page and cannot do this. Reload the page; if that does not help, the server must be updated.', body);
     return error;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error; // the request was aborted, or the connection broke
@@ -206,7 +203,7 @@ async function errorOf(response: Response): Promise<ApiError> {
   }
 }
 
-export function address(path: string, params: Params = {}): string {
+export function apiPath(path: string, params: Params = {}): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
     if (value === null || value === undefined) continue;

@@ -4,8 +4,8 @@ import type { Value } from './api';
 
 export type Cell = string | Value | undefined;
 
-/** Text that a spreadsheet would run as a formula gets a leading apostrophe. */
-const FORMULA = /^[=+\-@\t\r]/;
+/** Text that a spreadsheet would run as a formula gets a leading apostrophe; some read signs in full width alike. */
+const FORMULA = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
 
 function cellText(value: Cell): string {
   if (value === null || value === undefined) return '';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { address, runPath } from './api';
+import { apiPath, runPath } from './api';
 import { CARD_POINTS, EARLY_REQUESTS, earlyAddresses } from './early';
 
 const early = (path: string, query = ''): string[] => earlyAddresses(path, new URLSearchParams(query));
@@ -8,21 +8,21 @@ it('requests what the page requests later, letter by letter', () => {
   for (const key of [{ id: 'a b', entity: null }, { id: 'abc', entity: 'vision lab' }]) {
     const path = key.entity === null ? `/runs/${encodeURIComponent(key.id)}/system` : `/${encodeURIComponent(key.entity)}/digits/runs/${key.id}/system`;
     expect(early(path)).toEqual([
-      address('about'),
-      address(runPath(key)),
-      address(runPath(key, '/headline')),
-      address(runPath(key, '/plan')),
-      ...EARLY_REQUESTS.map((keys) => address(runPath(key, '/metrics'), { keys: [...keys], max_points: CARD_POINTS })),
+      apiPath('about'),
+      apiPath(runPath(key)),
+      apiPath(runPath(key, '/headline')),
+      apiPath(runPath(key, '/plan')),
+      ...EARLY_REQUESTS.map((keys) => apiPath(runPath(key, '/metrics'), { keys: [...keys], max_points: CARD_POINTS })),
     ]);
   }
-  expect(early('/runs/abc/logs', 'entity=lab')).toEqual([address('about'), address(runPath({ id: 'abc', entity: 'lab' }))]);
+  expect(early('/runs/abc/logs', 'entity=lab')).toEqual([apiPath('about'), apiPath(runPath({ id: 'abc', entity: 'lab' }))]);
 });
 
 it('requests no values before the tab is known, and the names that its charts are of', () => {
   const key = { id: 'abc', entity: null };
-  const first = [address('about'), address(runPath(key)), address(runPath(key, '/headline')), address(runPath(key, '/plan'))];
+  const first = [apiPath('about'), apiPath(runPath(key)), apiPath(runPath(key, '/headline')), apiPath(runPath(key, '/plan'))];
   expect(early('/runs/abc')).toEqual(first);
-  expect(early('/runs/abc/charts')).toEqual([...first, address(runPath(key, '/history/names'))]);
+  expect(early('/runs/abc/charts')).toEqual([...first, apiPath(runPath(key, '/history/names'))]);
 });
 
 it('requests no points of all times for a part of them, and nothing for other views', () => {

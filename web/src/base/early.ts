@@ -1,7 +1,9 @@
 // Requests of the first view, started while the code of the page is still being loaded.
 //
-// This is all that the entry of the page has, so it imports nothing: the addresses here must be those that the page
+// This is all that the entry of the page has, so it imports little: the addresses here must be those that the page
 // requests later, letter by letter. A request that the page does not make in the end costs one response.
+
+import { currentPath, request } from './address';
 
 /** Points of a series on the card of a chart, which is about as wide. */
 export const CARD_POINTS = 300;
@@ -38,11 +40,11 @@ export function earlyAddresses(path: string, query: URLSearchParams): string[] {
 }
 
 export function startEarly(): void {
-  const [about, run, ...rest] = earlyAddresses(window.location.pathname, new URLSearchParams(window.location.search));
+  const [about, run, ...rest] = earlyAddresses(currentPath(), new URLSearchParams(window.location.search));
   if (about === undefined || run === undefined) return;
-  const [asked, known] = [fetch(about), fetch(run)];
+  const [asked, known] = [request(about), request(run)];
   // Of a run that is not there, no values are requested.
-  const each = rest.map((address) => [address, address.includes('/metrics?') ? known.then((response) => (response.ok ? fetch(address) : response.clone())) : fetch(address)] as const);
+  const each = rest.map((address) => [address, address.includes('/metrics?') ? known.then((response) => (response.ok ? request(address) : response.clone())) : request(address)] as const);
   for (const [address, response] of [[about, asked], [run, known], ...each] as const) {
     response.catch(() => undefined); // reported by the request that takes it, if one does
     started.set(address, response);

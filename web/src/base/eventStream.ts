@@ -1,6 +1,7 @@
 // An event stream of the server: reconnects by itself, from the last event that it got.
 
-import { address, noteReached } from './api';
+import { request } from './address';
+import { apiPath, noteReached } from './api';
 import { guest } from './guest.svelte';
 import { eventsOf } from './serverEvents';
 
@@ -66,7 +67,7 @@ export class EventStream {
       const headers = { accept: 'text/event-stream', ...guest.headers(), ...(this.#last && { 'last-event-id': this.#last }) };
       const how = { headers, signal: connection.signal, cache: 'no-store' } as const;
       this.#expectSign(connection);
-      const response = await fetch(address(this.path), how);
+      const response = await request(apiPath(this.path), how);
       if (!response.ok || !response.body) return true;
       this.#set('open');
       for await (const event of eventsOf(response.body, () => this.#expectSign(connection))) {

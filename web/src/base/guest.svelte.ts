@@ -3,6 +3,7 @@
 // Its secret is in the session storage of the tab: never in an address that a request or the history has, and gone with
 // the tab. It is sent from the pages of guests only, so that a user who is signed in stays that on all others.
 
+import { currentPath } from './address';
 import type { ApiError } from './api';
 
 const KEY = 'runvitals.link';
@@ -17,7 +18,7 @@ class Guest {
 
   /** Whether requests are those of a guest. */
   active(): boolean {
-    return PAGES.test(window.location.pathname);
+    return PAGES.test(currentPath());
   }
 
   /** Restore the link after the page was reloaded. */

@@ -1,5 +1,6 @@
 // Parts of the page that are loaded when they are shown.
 
+import { request } from './address';
 import { ApiError, NO_RESPONSE, wasReached } from './api';
 
 /**
@@ -15,7 +16,7 @@ export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
 
 async function reach(): Promise<void> {
   try {
-    await fetch('/healthz', { cache: 'no-store' });
+    await request('/healthz', { cache: 'no-store' });
   } catch {
     throw new ApiError(0, NO_RESPONSE);
   }

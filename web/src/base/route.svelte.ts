@@ -1,5 +1,6 @@
 // The current view: the address bar as state. Every view has an address, so it can be shared as a link.
 
+import { address, currentPath, pathIn } from './address';
 import { isEntityName } from './names';
 import { own } from './own';
 
@@ -240,7 +241,7 @@ const OF_THE_SERVER = /^\/(api\/|auth\/|login$)/;
 const tokenInAddress = (): string => decode(window.location.hash.slice(1));
 
 class Location {
-  path = $state(window.location.pathname);
+  path = $state(currentPath());
   query = $state(new URLSearchParams(window.location.search));
   /** The secret of a link from a mail: after the `#`, so that it is in no log. */
   token = $state(tokenInAddress());
@@ -256,36 +257,36 @@ class Location {
   }
 
   #read(): void {
-    const linked = window.location.pathname === '/' ? mlflowHref(window.location.hash) : null;
-    if (linked !== null) window.history.replaceState(null, '', linked);
-    this.path = window.location.pathname;
+    const linked = currentPath() === '/' ? mlflowHref(window.location.hash) : null;
+    if (linked !== null) window.history.replaceState(null, '', address(linked));
+    this.path = currentPath();
     this.query = new URLSearchParams(window.location.search);
     this.token = tokenInAddress();
   }
 
   go(href: string): void {
-    window.history.pushState(null, '', href);
+    window.history.pushState(null, '', address(href));
     this.#read();
     window.scrollTo(0, 0);
   }
 
   /** As `go`, without a step in the history: the current view cannot be shown. */
   replace(href: string): void {
-    window.history.replaceState(null, '', href);
+    window.history.replaceState(null, '', address(href));
     this.#read();
   }
 
   /** Set or drop (null) parameters of this view, without a step in the history. */
   set(changes: Record<string, string | null>): void {
-    window.history.replaceState(null, '', this.with(changes));
+    window.history.replaceState(null, '', address(this.with(changes)));
     this.query = new URLSearchParams(window.location.search);
   }
 
   /** The same as a step in the history, so that Back undoes it. */
   push(changes: Record<string, string | null>): void {
     const href = this.with(changes);
-    if (href === window.location.pathname + window.location.search) return;
-    window.history.pushState(null, '', href);
+    if (href === currentPath() + window.location.search) return;
+    window.history.pushState(null, '', address(href));
     this.query = new URLSearchParams(window.location.search);
   }
 
@@ -310,9 +311,11 @@ class Location {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = (event.target as Element | null)?.closest('a');
-    if (!link || link.origin !== window.location.origin || link.target || OF_THE_SERVER.test(link.pathname)) return;
+    if (!link || link.origin !== window.location.origin || link.target) return;
+    const path = pathIn(link.pathname);
+    if (path === null || OF_THE_SERVER.test(path)) return;
     event.preventDefault();
-    this.go(link.pathname + link.search);
+    this.go(path + link.search);
   };
 }
 

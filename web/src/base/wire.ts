@@ -3,51 +3,12 @@
  * Do not make direct changes to the file.
  */
 
-/** The server's version, kind and capabilities. */
 export type About = {
     version: string;
-    /** `local`: the journals of this machine, read-only; `server`: a shared server. */
     kind: "local" | "server";
-    /** What requests need: nothing, a token, or an account or key. */
     auth: "open" | "tokens" | "accounts";
-    /** Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
     capabilities: string[];
 };
-/** A command to an agent. */
-export type AgentCommand = {
-    /** `run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds. */
-    do: "run" | "stop" | "exit";
-    /** The id of the run. */
-    run: string | null;
-    /**
-     * Of a run that begins.
-     * @default {}
-     */
-    parameters: {
-        [key: string]: Json;
-    };
-    /** What the configuration says to start. */
-    program: string | null;
-};
-/** An agent's report of the runs that it started. */
-export type AgentReport = {
-    /** The ids of the runs that the agent has. */
-    running: string[];
-    /**
-     * The agent wants no more runs.
-     * @default false
-     */
-    ends: boolean;
-};
-/** A metric over many runs. */
-export type Aggregate = {
-    metric: string;
-    t0: number;
-    t1: number;
-    bucket_ms: number | null;
-    groups: FleetGroup[];
-};
-/** Whether there are mails, by category. */
 export type AlertCategories = {
     tracked_hours: boolean;
     device_hours: boolean;
@@ -56,53 +17,26 @@ export type AlertCategories = {
     ingest: boolean;
     charges: boolean;
 };
-/** A Slack destination of the team, as it is called. */
 export type AlertDestination = {
     id: number;
     channel: string;
 };
-/**
- * The mode of one team, project or run.
- *
- *     `name` is `team`, `entity/project` or `entity/project/run`.
- */
-export type AlertExceptionChange = {
-    scope: "team" | "project" | "run";
-    name: string;
-    mode: "off" | "as_above" | "all";
-};
-/** When mails are to be sent, and to whom. */
-export type AlertForm = {
-    percent: number[];
-    amounts: number[];
-    recipients: "admins" | "billing";
-    /** Whether there are mails; what is left out is on. */
-    categories?: {
-        [key: string]: boolean;
-    };
-};
-/** A change of an alias, or of the versions of a collection. */
 export type AliasChange = {
     time_ms: number;
-    /** `registry.alias`, `registry.link` or `registry.unlink`. */
     action: string;
     actor: string;
     alias: string | null;
-    /** That has the alias since then; null: it was removed. */
     version: number | null;
     version_before: number | null;
 };
-/** A page of the changes of a collection, the newest first. */
 export type AliasHistory = {
     changes: AliasChange[];
     total: number;
     next: string | null;
 };
-/** A request with its thread. */
 export type AliasRequestDetail = {
     id: number;
     collection: string;
-    /** Of the version. */
     number: number;
     alias: string;
     state: "open" | "approved" | "declined" | "withdrawn";
@@ -112,145 +46,40 @@ export type AliasRequestDetail = {
     closed_ms: number | null;
     comments: number;
     thread: RequestComment[];
-    /** `approve`, `decline`, `withdraw`, `comment`. */
     may: string[];
 };
-/** A page of requests, the newest first. */
-export type AliasRequestsPage = {
-    requests: AliasRequest[];
-    total: number;
-    next: string | null;
-};
-/** The version that is to have an alias. */
-export type AliasTarget = {
-    /** Its number, `v3`, or an alias that it has. */
-    version: number | string;
-};
-/** The user's decision about a device. */
-export type Answer = {
-    code: string;
-    allow: boolean;
-    /** @default write */
-    scope: "ingest" | "read" | "write";
-};
-/** The services that a team reaches by Apprise. */
-export type AppriseDestinationsPage = {
-    apprise_destinations: AppriseDestination[];
-    total: number;
-    next: string | null;
-    /** The server has Apprise. */
-    installed: boolean;
-};
-/** With a built-in role or a custom one; without either, as a member. */
-export type Approval = {
-    /** @default member */
-    role: string;
-};
-/** The versions of an artifact. Content that several of them have counts in each. */
 export type ArtifactBytes = {
     name: string;
     type: string;
     versions: number;
     bytes: number;
-    /** Of versions with a time to live. */
     expiring_bytes: number;
-    /** When the first of them is deleted. */
     expires_ms: number | null;
     newest_ms: number;
-    /** The last day (UTC) on which a file of it was read. */
     last_read: string | null;
-    /** `artifact:delete` if the requester may delete it. */
     may: string[];
 };
-/** A page of artifacts of a project. */
-export type ArtifactBytesPage = {
-    artifacts: ArtifactBytes[];
-    total: number;
-    next: string | null;
-};
-/** A page of versions, the newest first. */
 export type ArtifactsPage = {
     artifacts: Artifact[];
     total: number;
     next: string | null;
-    /** Of one artifact: after how long its versions are deleted; null: they are kept. */
     ttl_s: number | null;
 };
-/** Which cost centre is to pay, for what and from which day on. */
-export type Assignment = {
-    /** null: none, so the team or user itself. */
-    cost_centre: string | null;
-    entity: string;
-    /** Only this project. */
-    project?: string | null;
-    /** Format: date */
-    valid_from: string;
-};
-/** A page of events. */
-export type AuditPage = {
-    events: AuditEvent[];
-    total: number;
-    next: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type AutomationChanges = {
-    /** @default  */
-    name: string;
-    /** @default true */
-    enabled: boolean;
-    /** @default {} */
-    event: {
-        [key: string]: Json;
-    };
-    /** @default {} */
-    filter: {
-        [key: string]: Json;
-    };
-    /** @default [] */
-    actions: {
-        [key: string]: Json;
-    }[];
-    /** @default 24 */
-    cooldown_h: number;
-    /** @default  */
-    description: string;
-};
-/** How often an automation would have acted. */
 export type AutomationPreview = {
     days: number;
-    /** None: it is not known. */
     times: number | null;
-    /** The newest 100 times. */
     times_ms: number[];
 };
-/** The result of a test of an automation. */
 export type AutomationTest = {
-    /** How many receivers get a message. */
     sent: number;
 };
-/** The automations of a team. */
-export type AutomationsPage = {
-    automations: Automation[];
-    total: number;
-    next: string | null;
-};
-/** A page of features. */
-export type BetaFeaturesPage = {
-    features: BetaFeature[];
-    total: number;
-    next: string | null;
-};
-/** This month's use and limits of everyone. */
 export type Billing = {
     month: string;
     currency: string;
-    /** Where users get help; "": nowhere. */
     support_contact: string;
-    /** Something is charged, and nobody has said yet who pays. */
     asks_for_payment_data: boolean;
     uses: Use[];
 };
-/** A user with a role in billing. */
 export type BillingAdministrator = {
     name: string;
     display_name: string;
@@ -258,13 +87,6 @@ export type BillingAdministrator = {
     billing_role: "viewer" | "admin";
     state: string;
 };
-/** A page of billing administrators and viewers, by name. */
-export type BillingAdministratorsPage = {
-    administrators: BillingAdministrator[];
-    total: number;
-    next: string | null;
-};
-/** Where a bucket is, and whether it works. */
 export type BucketPlace = {
     provider: "s3" | "gcs" | "azure" | "folder";
     bucket: string;
@@ -272,78 +94,31 @@ export type BucketPlace = {
     endpoint: string;
     region: string;
     kms_key: string;
-    /** Whether clients read it at signed addresses, if it has such. */
     direct: boolean;
-    /** Of the last check. */
     steps: BucketStep[];
     checked_ms: number | null;
-    /** Since when it cannot be used; null: it can. */
     away_ms: number | null;
     away_reason: string | null;
 };
-/** Credentials; each provider has its own. They are encrypted, and never shown again. */
 export type BucketSecret = {
-    /**
-     * Of S3, with `secret_access_key`.
-     * @default
-     */
     access_key_id: string;
-    /** @default  */
     secret_access_key: string;
-    /**
-     * Of Google Cloud: the key file of a service account.
-     * @default
-     */
     service_account: string;
-    /**
-     * Of Azure: this, `client_secret` or `sas_token`.
-     * @default
-     */
     account_key: string;
-    /** @default  */
     client_secret: string;
-    /** @default  */
     sas_token: string;
 };
-/** A step of a check of a bucket. */
 export type BucketStep = {
     step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
-    /** `missing`: files go through the server, because signed addresses cannot be used. */
     state: "ok" | "failed" | "missing";
     error: string | null;
     milliseconds: number;
 };
-/** A page of buckets. */
 export type BucketsPage = {
     buckets: Bucket[];
     total: number;
     next: string | null;
 };
-/** A change of many runs. */
-export type BulkChange = {
-    runs: NamedRun[];
-    do: "update" | "delete" | "restore" | "stop";
-    /** For `update`. */
-    changes?: BulkRunChanges | null;
-};
-/** Changes of many runs. */
-export type BulkRunChanges = {
-    name?: string | null;
-    notes?: string | null;
-    tags?: string[] | null;
-    group?: string | null;
-    job_type?: string | null;
-    project?: string | null;
-    /** For everyone who sees the run. */
-    starred?: boolean | null;
-    /** On a server with accounts: a member of the run's team. */
-    author?: string | null;
-    /** @default [] */
-    add_tags: string[];
-    /** @default [] */
-    remove_tags: string[];
-};
-/** Bytes of what is stored, by kind. */
 export type BytesByKind = {
     samples: number;
     console: number;
@@ -352,327 +127,74 @@ export type BytesByKind = {
     artifacts: number;
     reports: number;
 };
-/** Why a statement is cancelled. */
-export type Cancellation = {
-    reason: string;
-};
-/** What of a bucket is changed; what is left out stays. Where it is never changes. */
-export type ChangedBucket = {
-    /** New credentials; null: those of the server's environment, or its role. */
-    secret?: BucketSecret | null;
-    /** As of a new bucket; null: unchanged. */
-    direct?: boolean | null;
-};
-/** Runs with the same values. */
 export type ChartGroup = {
-    /** By the names in `by`; None where the runs have no value. */
     values: {
         [key: string]: string | number | null;
     };
-    /** How many runs are in it. */
     runs: number;
 };
-/** By which channels an event is notified. `min_level`: only events of this level or a higher one. */
-export type Choice = {
-    /** @default false */
-    email: boolean;
-    /** @default false */
-    slack: boolean;
-    /** @default info */
-    min_level: "info" | "warning" | "error";
-};
-/** The switches by event. */
 export type ChosenEvents = {
     finished: EventChoice;
     crashed: EventChoice;
     custom: EventChoice;
     findings: EventChoice;
 };
-/** A code of an authenticator app. */
-export type Code = {
-    code: string;
-};
-/** Fields that are left out do not change. */
-export type CollectionChanges = {
-    name?: string | null;
-    description?: string | null;
-    tags?: string[] | null;
-};
-/** A page of collections, by name. */
-export type CollectionsPage = {
-    collections: Collection[];
-    total: number;
-    next: string | null;
-};
-/** The new text of a comment. */
-export type CommentChanges = {
-    /** Markdown. */
-    text: string;
-};
-/** What the requester may do with a comment. */
 export type CommentRights = {
     update: boolean;
     delete: boolean;
     resolve: boolean;
 };
-/** Fields of runs. */
 export type ComparedFields = {
-    /** The newest 1,000 that match, the newest first. */
     runs: RunWithFields[];
-    /** Whether there may be older ones, which are left out. */
     more: boolean;
-    /** The metric by which the runs are judged. */
     goal: GoalMetric | null;
     fields: FieldColumn[];
 };
-/** Some runs side by side. */
 export type ComparedRuns = {
-    /** In the requested order. */
     runs: RunRow[];
-    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
     facts: FactRow[];
-    /** Facts that are not listed, because there are too many. */
     left_out: number;
     statistics: StatisticRow[];
-    /** The metric by which the runs are judged. */
     goal: GoalMetric | null;
 };
-/** A password or passkey that proves who makes the request. */
-export type Confirmation = {
-    password?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-};
-/** Where the user confirms who they are, and where the page goes then. */
-export type ConfirmationStart = {
-    provider: string;
-    /** @default / */
-    next: string;
-};
-/** How a user can confirm who they are. */
-export type ConfirmationWays = {
-    password: boolean;
-    /** What a browser needs to ask for one. */
-    passkey: {
-        [key: string]: Json;
-    } | null;
-    providers: NamedProvider[];
-};
-/** Until when the confirmation counts. */
-export type ConfirmedUntil = {
-    until_ms: number;
-};
-/** The newest output of a run. */
 export type ConsoleAnswer = {
-    /** Older output is only in the journal. */
     cut: boolean;
-    /** There is newer output, where that around a time was requested. */
     more: boolean;
     pieces: PrintedPiece[];
 };
-/** Lines that match, the newest first. */
 export type ConsoleMatchesAnswer = {
     matches: ConsoleMatch[];
     total: number;
-    /** The `after` of the next page; None on the last. */
     next: string | null;
-    /** Characters. */
     searched: number;
-    /** False if a search takes too long, or has too much to read. */
     complete: boolean;
 };
-/** A page of assignments of cost centres. */
-export type CostCentreAssignmentsPage = {
-    assignments: CostCentreAssignment[];
-    total: number;
-    next: string | null;
-};
-/** Changes of a cost centre; what is left out does not change. */
-export type CostCentreChange = {
-    /** @default  */
-    code: string;
-    /** @default  */
-    name: string;
-    /** @default  */
-    address: string;
-    /** @default  */
-    contact: string;
-    /** @default  */
-    purchase_order: string;
-};
-/** A page of cost centres, by code. */
-export type CostCentresPage = {
-    cost_centres: CostCentre[];
-    total: number;
-    next: string | null;
-};
-/** With its first key; an external one has none. */
-export type CreatedServiceAccount = {
-    name: string;
-    /** `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
-    kind: string;
-    /** None: of the organisation. */
-    team: string | null;
-    /** Where its runs go that name no team. */
-    default_team: string | null;
-    reads_only: boolean;
-    created_ms: number;
-    disabled_ms: number | null;
-    /** How many it has that are not revoked. */
-    keys: number;
-    /** When one of its keys was used. */
-    last_used_ms: number | null;
-    key?: ShownKey | null;
-};
-/** A page of the datasets of a project, the newest first. */
-export type DatasetsPage = {
-    datasets: ListedDataset[];
-    total: number;
-    next: string | null;
-};
-/** How a metric is shown, as `define_metric` chose it. None: not chosen. */
 export type DefinedMetric = {
     summary?: ("last" | "min" | "max" | "mean" | "none") | null;
-    /** The logged metric that is the x-axis of its charts. */
     x?: string | null;
-    /** Whether it has no chart unless somebody asks for it. */
     hidden?: boolean | null;
-    /** Which values are better. */
     goal?: ("minimize" | "maximize") | null;
 };
-/** The teams that the deletion of a user left without an administrator. */
-export type DeletedMember = {
-    teams_without_administrator: string[];
-};
-/** How many people had the role. */
-export type DeletedRole = {
-    people: number;
-};
-/** A team in the trash, and when it is removed for good. */
-export type DeletedTeam = {
-    team: string;
-    deleted_ms: number;
-    purged_ms: number;
-};
-/** How much of each kind a deletion removes, and the teams that the user leaves. */
-export type DeletedThings = {
-    projects: number;
-    runs: number;
-    api_keys: number;
-    teams: string[];
-};
-/** The confirmation that an account is to be deleted, and when. */
-export type Deletion = {
-    /** The user name, typed again. */
-    confirm: string;
-    /**
-     * The account works until then, and can be kept.
-     * @default 0
-     */
-    wait_days: number;
-};
-/** The things that a deletion of an account removes, and those that stay. */
-export type DeletionEffects = {
-    delete_after_ms: number | null;
-    goes: DeletedThings;
-    stays: KeptThings;
-};
-/** When an account will be deleted. */
-export type DeletionTime = {
-    delete_after_ms: number;
-};
-/** The codes of a login that begins. */
-export type DeviceCodes = {
-    /** The secret with which the device asks for its key. */
-    device_code: string;
-    /** What the user confirms in the browser. */
-    user_code: string;
-    /** Of the page where the user does so. */
-    path: string;
-    expires_ms: number;
-    /** How long to wait between two requests for the key. */
-    interval_s: number;
-};
-/** The device that wants a key. */
-export type DeviceName = {
-    /** Of the machine; the key gets it. */
-    name: string;
-};
-/** The secret with which a device asks for its key. */
-export type DeviceSecret = {
-    device_code: string;
-};
-/** The user has not decided yet. */
-export type DeviceWaits = {
-    state: "waiting";
-};
-/** The values of a series inside or outside a time range. */
 export type DifferencePart = {
-    /** Number of compared values: samples, or means of buckets. */
     n: number;
     median: number;
-    /** Median absolute deviation. */
     mad: number;
-    /** The value that is farthest from the median outside. */
     farthest: number;
 };
-/** How much metrics differ between a time range and the time around it: probable causes first. */
 export type Differences = {
     run: string;
     t0: number;
     t1: number;
     around_t0: number;
     around_t1: number;
-    /** How `score` is computed. */
     statistic: string;
-    /** Series with enough values inside and outside. */
     compared: number;
-    /** Series with too few values. */
     left_out: number;
     differences: Difference[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** A completed change of a run. */
-export type Done = {
-    run: string;
-    done: "stop" | "delete" | "restore" | "edit";
-};
-/** A rule that is not stored, and over how many past days it is evaluated. */
-export type DryRunRequest = {
-    rule: {
-        [key: string]: Json;
-    };
-    /** @default 7 */
-    days: number;
-};
-/** Where the copy of a report is created, and what it is called. */
-export type DuplicatedReport = {
-    /** Left out, with `project`: where the report is. */
-    entity?: string | null;
-    project?: string | null;
-    title?: string | null;
-};
-/** A change of an address. */
-export type EmailChanges = {
-    primary: boolean;
-};
-/** A page of addresses. */
-export type EmailsPage = {
-    emails: Email[];
-    total: number;
-    next: string | null;
-};
-/** How many sessions were ended. */
-export type EndedSessions = {
-    ended: number;
-};
-/** The bytes that a team or user stores, by kind and together. */
 export type EntityBytes = {
-    /** None: runs of nobody. */
     entity: string | null;
     projects: number;
     samples: number;
@@ -682,210 +204,87 @@ export type EntityBytes = {
     artifacts: number;
     reports: number;
     bytes: number;
-    /** When its first run or artifact was made. */
     started_ms: number | null;
-    /** The newest sample or artifact. */
     last_ms: number | null;
-    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
 };
-/** A page of teams and users. */
-export type EntityBytesPage = {
-    /** At the beginning of which day; None: nothing was measured yet. */
-    day: string | null;
-    entities: EntityBytes[];
-    total: number;
-    next: string | null;
-};
-/** Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody. */
-export type EntityProjectChanges = {
-    name?: string | null;
-    description?: string | null;
-    /** Markdown. */
-    overview?: string | null;
-    visibility?: Visibility | null;
-    owner?: string | null;
-};
-/** A page of the files of a version, by path. */
 export type EntriesPage = {
     files: Entry[];
     total: number;
     next: string | null;
 };
-/** Why a request failed. */
-export type ErrorAnswer = {
-    /** What is wrong, where, and what is allowed. */
-    error: string;
-};
-/** Switches by event; what is left out does not change. */
-export type EventChoices = {
-    finished?: Choice | null;
-    crashed?: Choice | null;
-    custom?: Choice | null;
-    findings?: Choice | null;
-};
-/** What the time to live of artifacts will take. */
 export type ExpirySummary = {
     versions: number;
-    /** Content that several versions have counts in each. */
     bytes: number;
-    /** When the first of them is deleted. */
     first_ms: number | null;
 };
-/** The device's key, and whose it is. */
-export type FetchedKey = {
-    /** The shown part of the key. */
-    id: string;
-    name: string;
-    scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
-    teams: string[];
-    created_ms: number;
-    expires_ms: number | null;
-    last_used_ms: number | null;
-    revoked_ms: number | null;
-    key: string;
-    user: string;
-};
-/** A field of each run. */
 export type FieldColumn = {
     name: string;
-    /** In the order of `runs`; None: a run has none. */
     values: (number | string | null)[];
-    /** In how many runs it is NaN or infinite, which is None here. */
     not_finite: number;
 };
-/** Whether a filter can be read. */
 export type FilterCheck = {
-    /** What is wrong with it; None if it is valid. */
     error: string | null;
 };
-/** A message about a firing to one receiver. */
 export type FiringNotification = {
     id: number;
-    /** By what it is sent. */
     channel: string;
-    /** Its name; empty if it was deleted. */
     receiver: string;
     state: "pending" | "finished" | "failed" | "dropped";
     tries: number;
     status: number | null;
-    /** What the receiver answered, for those who may change rules. */
     answer: string | null;
     error: string | null;
     ended_ms: number | null;
 };
-/** The history of the rules of a team or user. */
-export type FiringsPage = {
-    firings: Firing[];
-    total: number;
-    next: string | null;
-    may: string[];
-};
-/** The buckets of a group that have values. Infinite values are null. */
-export type FleetGroup = {
-    /** A project, host, state, run id, entity or author; None for all runs. */
-    group: string | null;
-    /** Starts of the buckets, ms UTC. */
-    t: number[];
-    n: number[];
-    min: (number | null)[];
-    max: (number | null)[];
-    mean: (number | null)[];
-};
-/** A page of the hosts. */
 export type FleetPage = {
     hosts: FleetHost[];
-    /** Hosts that match, on all pages. */
     total: number;
     next: string | null;
     totals: FleetTotals;
 };
-/** Of all hosts that match, on all pages. */
 export type FleetTotals = {
     running: number;
     lost: number;
     ended: number;
-    /** Of hosts on which a run is running. */
     devices: number;
-    /** Mean of these devices, %. */
     use: number | null;
-    /** Sum of these devices, W; None: none reports it. */
     power: number | null;
-    /** Devices. */
     idle: number;
     throttled: number;
     hot: number;
 };
-/** A panel after it was frozen or thawed. */
-export type FrozenPanel = {
-    /** Of the working copy, which says so. */
-    revision: number;
-    /** None: it shows the values of today. */
-    frozen_ms: number | null;
-};
-/** The metric by which runs are judged. */
 export type GoalMetric = {
-    /** Its column is `summary.<name>`. */
     name: string;
-    /** None: not known. */
     goal: ("minimize" | "maximize") | null;
 };
-/** One metric of a group. A run counts in every bucket from its first to its last value. */
 export type GroupMeans = {
-    /** Its place in `groups`. */
     group: number;
-    /** How many runs of the group have the metric. */
     runs: number;
-    /** Where the buckets begin. */
     x: number[];
-    /** The mean of the runs, whose values are means of a bucket. */
     y: number[];
-    /** The lowest of the runs. */
     min: number[];
-    /** The highest of the runs. */
     max: number[];
-    /** How many runs there are at this place. */
     n: number[];
 };
-/** The lines of one key. */
 export type GroupedKey = {
     key: string;
-    /** Width of the buckets, which begin at multiples of it. */
     width: number;
     lines: GroupMeans[];
 };
-/** Means of groups of runs on one axis. */
 export type GroupedOverlay = {
     x: string;
-    /** The largest first, at most 50. */
     groups: ChartGroup[];
     left_out_groups: number;
-    /** How many runs the lines are of. */
     runs: number;
-    /** How many of them are running. */
     running: number;
-    /** Runs that match too but are older than the newest 2,000. */
     older_runs: number;
-    /** Runs that were not read for lack of time: the same request again reads on. */
     unread_runs: number;
     keys: GroupedKey[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** A page of guest links. */
-export type GuestLinksPage = {
-    links: GuestLink[];
-    total: number;
-    next: string | null;
-};
-export type HTTPValidationError = {
-    detail?: ValidationError[];
-};
-/** How a run is going, in a few numbers. */
 export type Headline = {
     run: string;
-    /** Whether the program logged any numbers. */
     logged: boolean;
     goal: HeadlineGoal | null;
     progress: HeadlineProgress | null;
@@ -893,75 +292,55 @@ export type Headline = {
     devices: HeadlineDevices | null;
     problems: string[];
 };
-/** The use of the accelerators, over the whole run. */
 export type HeadlineDevices = {
     kind: string;
     count: number;
-    /** Percent. */
     mean: number;
-    /** Percent of the time of all devices with less than 5% use. */
     idle: number;
 };
-/** The metric by which the run is judged. */
 export type HeadlineGoal = {
     name: string;
-    /** As `define_metric` says, else as its name suggests; None if that is not known. */
     goal: ("minimize" | "maximize") | null;
     last: number;
     best: number | null;
     best_step: number | null;
-    /** Some of its values, in the order of time. */
     line: number[];
 };
-/** How far the run is. */
 export type HeadlineProgress = {
     unit: "step" | "epoch";
     value: number;
-    /** As the configuration says, such as `max_steps` or `epochs`. */
     total: number | null;
     step: number;
-    /** Lately, if the run is running; else in all. */
     steps_per_second: number | null;
-    /** Milliseconds that are left, while it is running. */
     eta_ms: number | null;
 };
-/** A logged metric of what is processed in a second. */
 export type HeadlineThroughput = {
     name: string;
     last: number;
     median: number;
 };
-/** A host and the runs that were on it. */
 export type HostDetail = {
-    /** As it is now; None without a record for 7 days. */
     host: FleetHost | null;
     name: string;
     t0: number;
     t1: number;
-    /** The newest first. */
     runs: HostRun[];
     next: string | null;
 };
-/** A series of a host in buckets. */
 export type HostLine = {
     key: string;
-    /** Starts of the buckets that have values, ms UTC. */
     t: number[];
-    /** The statistic that the metric defines (`merge`). */
     value: (number | null)[];
     min: (number | null)[];
     max: (number | null)[];
 };
-/** Series of a host, over all runs that recorded them. */
 export type HostSeries = {
     t0: number;
     t1: number;
     bucket_ms: number;
-    /** Runs that were not read: only the newest are. */
     left_out: number;
     series: HostLine[];
 };
-/** The state of a run on one host. */
 export type HostState = {
     name: string;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
@@ -971,79 +350,47 @@ export type HostState = {
     started_ms: number;
     last_ms: number;
     interval_s: number | null;
-    /** How often a monitor was started; more than 1 means that it was restarted. */
     monitors: number;
 };
-/** Who uses a server that has no accounts. */
-export type IdentifiedOperator = {
-    kind: "operator";
-    name: string;
-};
-/** A service account. `key`: the shown part of its key. */
-export type IdentifiedServiceAccount = {
-    kind: "service_account";
-    name: string;
-    key: string | null;
-};
-/** An account, with what is known of the session or of the key that the request came with. */
 export type IdentifiedUser = {
     kind: "user";
     name: string;
     display_name: string;
-    /** The digest of the picture. */
     picture: string | null;
     state: "active" | "unverified" | "suspended" | "deleted";
-    /** The primary address. */
     email: string | null;
     org_role: "member" | "admin";
     access: "full" | "viewer" | "none";
     billing_role: "none" | "viewer" | "admin";
     teams: OwnTeam[];
-    /** Where runs go that name no entity; empty: nowhere. */
     default_entity: string;
     time_zone: string;
     locale: string;
     theme: "" | "system" | "light" | "dark";
-    /** The path that the user sees first. */
     landing_page: string;
     second_factor: boolean;
-    /** Whether there is one. */
     password: boolean;
-    /** An administrator has set the password: nothing else may be done before it is changed. */
     must_change_password: boolean;
-    /** When it will be deleted, if that was requested. */
     delete_after_ms: number | null;
-    /** Actions in the organisation, such as `team:create`. */
     may: string[];
     api_key_creation: "members" | "admins";
-    /** Whether users have projects in a space of their own. */
     personal_entities: boolean;
-    /** Until when the password counts as confirmed. */
     sudo_until_ms?: number | null;
-    /** The shown part of the key. */
     key?: string | null;
 };
-/** What is new for a user, the newest first: at most 50 of the last 30 days. */
 export type InboxPage = {
     notifications: InboxItem[];
     total: number;
     next: string | null;
-    /** On all pages. */
     unread: number;
-    /** Up to when the user has seen them. */
     seen_ms: number;
 };
-/** An invitation to a team or to the organisation. */
 export type Invitation = {
     id: number;
-    /** None: to the organisation only. */
     team: string | null;
     team_display_name: string | null;
-    /** Where it was sent. None also if the requester may not see it. */
     address: string | null;
-    /** Who was invited by name. */
     user: string | null;
-    /** The built-in role, or the base of the custom one. */
     role: string;
     custom_role: string | null;
     org_role: string;
@@ -1054,57 +401,14 @@ export type Invitation = {
     expires_ms: number;
     ended_ms: number | null;
 };
-/** The result of an invitation. */
 export type InvitationResult = {
     who: string;
     state: "invited" | "already_member" | "already_invited" | "refused";
     id?: number | null;
     expires_ms?: number | null;
     reason?: string | null;
-    /** Where the server sends no mail: the link to pass on. */
     url?: string | null;
 };
-/** The result of each invitation. */
-export type InvitationResults = {
-    results: InvitationResult[];
-};
-/** A page of invitations. */
-export type InvitationsPage = {
-    invitations: Invitation[];
-    total: number;
-    next: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type IssuerChanges = {
-    name?: string | null;
-    audience?: string | null;
-    enabled?: boolean | null;
-    /** A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
-    keys?: string | null;
-};
-/** Whose tokens act as which service account. */
-export type IssuerSubject = {
-    /** As the issuer's tokens have it; `*` stands for any characters, not at the beginning. */
-    subject: string;
-    service_account: string;
-    /** Of the service account; null: none. */
-    team?: string | null;
-};
-/** A page of issuers. */
-export type IssuersPage = {
-    issuers: Issuer[];
-    total: number;
-    next: string | null;
-};
-/** A request to join a team. */
-export type JoinMessage = {
-    /**
-     * For the administrators of the team.
-     * @default
-     */
-    message: string;
-};
-/** A request to join a team. */
 export type JoinRequest = {
     id: number;
     team: string;
@@ -1116,70 +420,19 @@ export type JoinRequest = {
     created_ms: number;
     ended_ms: number | null;
 };
-/** A page of requests to join. */
-export type JoinRequestsPage = {
-    join_requests: JoinRequest[];
-    total: number;
-    next: string | null;
-};
-/** A team that is recommended to people with the requester's mail domain. */
 export type JoinableTeam = {
     name: string;
     display_name: string;
     description: string;
     members: number;
-    /** `auto`: at once, without asking its administrators. */
     join: "ask" | "auto";
 };
-/** A page of teams. */
-export type JoinableTeamsPage = {
-    teams: JoinableTeam[];
-    total: number;
-    next: string | null;
-};
-/** The requester is a member of the team now, without a request. */
-export type Joined = {
-    team: string;
-    team_display_name: string;
-    state: "approved";
-};
-/** How many a deletion leaves. `runs`: those in teams. */
-export type KeptThings = {
-    runs: number;
-};
-/** A new name for a key. */
-export type KeyChanges = {
-    name: string;
-};
-/** A page of keys. */
-export type KeysPage = {
-    api_keys: Key[];
-    total: number;
-    next: string | null;
-};
-/** A category's included units and limit to set in a plan. */
-export type LimitForm = {
-    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-    /** @default 0 */
-    included: number;
-    limit?: number | null;
-    /** @default false */
-    refuse_new_runs: boolean;
-};
-/** The artifact that was linked. */
 export type LinkSource = {
     entity: string | null;
     project: string;
     name: string;
     version: number;
 };
-/** Where a login is linked, and where the page goes then. */
-export type LinkStart = {
-    provider: string;
-    /** @default /-/settings/emails */
-    next: string;
-};
-/** A login at a provider that is linked to the account. */
 export type LinkedLogin = {
     id: number;
     provider: string;
@@ -1188,41 +441,17 @@ export type LinkedLogin = {
     created_ms: number;
     last_used_ms: number | null;
 };
-/** Fields that are left out do not change. */
-export type LinkedVersionChanges = {
-    description?: string | null;
-    /** @default [] */
-    add_tags: string[];
-    /** @default [] */
-    remove_tags: string[];
-    /**
-     * Properties
-     * Null removes one.
-     * @default {}
-     */
-    properties: {
-        [key: string]: string | null;
-    };
-};
-/** A version with what its page shows. */
 export type LinkedVersionDetail = {
     collection: string;
     version: number;
     aliases: string[];
     tags: string[];
-    /**
-     * Properties
-     * The tags of MLflow's clients that have a value.
-     */
     properties: {
         [key: string]: string;
     };
-    /** As MLflow's clients set it. */
     stage: string;
     description: string;
-    /** Who linked it; empty if that is not known. */
     author: string;
-    /** When it was linked. */
     created_ms: number;
     downloads: number;
     digest: string;
@@ -1231,47 +460,29 @@ export type LinkedVersionDetail = {
     metadata: {
         [key: string]: Json;
     };
-    /** The run that logged it, if the requester may read it. */
     run: string | null;
     run_entity: string | null;
     run_project: string | null;
-    /** Null: it is in this registry only, or the requester may not read the project. */
     source: LinkSource | null;
-    /** Those of the run that were asked for. */
     fields: {
         [key: string]: string | number;
     };
     description_html: string;
-    /** Its model card, from README.md among its files; empty: it has none. */
     card_html: string;
-    /** The runs that used it, as far as the requester may read them. */
     used_by: VersionUser[];
-    /** As MLflow's clients name the collection. */
     mlflow_name: string;
 };
-/** A page of versions, the newest first. */
-export type LinkedVersionsPage = {
-    versions: LinkedVersion[];
-    total: number;
-    next: string | null;
-};
-/** A dataset with how much it is used. */
 export type ListedDataset = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     id: number;
     digest: string;
     source_type: string;
-    /** The first 500 characters of where it is from. */
     source: string;
-    /** Runs of the project that used it. */
     runs: number;
 };
-/** A logged model with how much it is used. */
 export type ListedModel = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -1279,29 +490,23 @@ export type ListedModel = {
     type: string | null;
     created_ms: number;
     status: string;
-    /** Runs of the project that used it. */
     runs: number;
 };
-/** A page of projects, by name. */
 export type ListedProjectsPage = {
     projects: ListedProject[];
     total: number;
     next: string | null;
 };
-/** A report in a list. */
 export type ListedReport = {
     id: number;
-    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
     state: "draft" | "published";
-    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -1312,48 +517,34 @@ export type ListedReport = {
     starred: boolean;
     followed: boolean;
 };
-/** A rule and its state, over the series that the requester may read. */
 export type ListedRule = {
     id: number;
     name: string;
-    /** As in a file of rules. */
     rule: {
         [key: string]: Json;
     };
     enabled: boolean;
-    /** None: not muted. */
     muted_until_ms: number | null;
     created_ms: number;
     changed_ms: number;
-    /** `pending`: its condition holds for a series, but not for long enough yet. */
     state: "off" | "ok" | "pending" | "firing";
-    /** For how many series it fires. */
     firing: number;
-    /** For how many its condition holds, but not for long enough yet. */
     pending: number;
 };
-/** Logged values of a run, in groups of the same steps. */
 export type Logged = {
     run: string;
     cursor: string;
     groups: LoggedGroup[];
-    /** What is not a number, by step; the newest if there are more than `max_points`. */
     others: LoggedOther[];
-    /** Empty if `resolution` is `raw`. */
     resumes: Resume[];
-    /** Those of `keys` under which nothing was logged. */
     unmatched: string[];
-    /** Parts that could not be read. */
     problems: string[];
 };
-/** Values that one process logged under several names at the same steps. */
 export type LoggedGroup = {
     host: string;
     rank: number | null;
-    /** The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
     replaced: boolean;
     step: number[];
-    /** ms UTC; of a bucket of steps, the time of its newest call. */
     t: (number | null)[];
     n: number[] | null;
     series: {
@@ -1366,9 +557,7 @@ export type LoggedGroup = {
         [key: string]: (number | null)[];
     } | null;
 };
-/** A logged model. */
 export type LoggedModelDetail = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -1382,16 +571,8 @@ export type LoggedModelDetail = {
     tags: {
         [key: string]: string;
     };
-    /** The first 1000, by key. */
     metrics: ModelMetric[];
 };
-/** A page of the logged models of a project, the newest first. */
-export type LoggedModelsPage = {
-    models: ListedModel[];
-    total: number;
-    next: string | null;
-};
-/** A text, a list, an object, null or a boolean that a process logged under a name at a step. */
 export type LoggedOther = {
     host: string;
     rank: number | null;
@@ -1400,60 +581,6 @@ export type LoggedOther = {
     time_ms: number;
     value: Json;
 };
-/** A name or an address, and what proves whose it is. */
-export type Login = {
-    name?: string | null;
-    email?: string | null;
-    password: string;
-    /** Of the second factor, or a recovery code. */
-    code?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-    /**
-     * Where the page goes then; a path of this server.
-     * @default /
-     */
-    next: string;
-};
-/** A page of logins. */
-export type LoginsPage = {
-    logins: LinkedLogin[];
-    total: number;
-    next: string | null;
-};
-/** Teams and users, or projects, that lost device-hours, the most first. */
-export type LosingPlacesPage = {
-    places: LosingPlace[];
-    total: number;
-    next: string | null;
-};
-/** Runs that lost device-hours, the most first; a run is there once for each cause. */
-export type LosingRunsPage = {
-    runs: LosingRun[];
-    total: number;
-    next: string | null;
-};
-/** The mail server took the mail. */
-export type MailSent = {
-    done: "sent";
-};
-/** The mail server and the sender. */
-export type MailServer = {
-    host: string;
-    port: number;
-    encryption: "starttls" | "tls" | "none";
-    /** @default  */
-    user: string;
-    /** Left out: the present one stays, for the same server and user. */
-    password?: string | null;
-    /** The address that mails come from. */
-    mail_from: string;
-    /** The address of this server, for links. */
-    url?: string | null;
-};
-/** How mail is sent, without the password. */
 export type MailServerState = {
     configured: boolean;
     host: string;
@@ -1466,20 +593,13 @@ export type MailServerState = {
     editable: boolean;
     enforced_by: string | null;
     mail_from_enforced_by: string | null;
-    /** Why mail cannot be sent at the moment. */
     problem: string | null;
 };
-/** Where a mail is sent, to try the mail server. */
-export type MailTest = {
-    address: string;
-};
-/** Artifacts, datasets and logged models with some words, each the newest first. */
 export type MatchingCollections = {
     collections: MatchingCollection[];
     datasets: DatasetNode[];
     models: ModelNode[];
 };
-/** The bytes that a project stores, and how old and how used it is. */
 export type MeasuredProject = {
     project: string;
     runs: number;
@@ -1489,69 +609,24 @@ export type MeasuredProject = {
     files: number;
     artifacts: number;
     reports: number;
-    /** Of runs and reports in the trash, which the others include. */
     trash: number;
     bytes: number;
-    /** When its first run or artifact was made. */
     started_ms: number | null;
-    /** The newest sample or artifact. */
     last_ms: number | null;
-    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
-    /** When it leaves the trash for good; None: it is not there. */
     purged_ms: number | null;
-    /** `project:delete` if the requester may delete it. */
     may: string[];
 };
-/** A page of keys. */
-export type MediaKeysPage = {
-    media: MediaKey[];
-    total: number;
-    next: string | null;
-};
-/** A page of logged media. */
-export type MediaRecordsPage = {
-    records: MediaRecord[];
-    total: number;
-    next: string | null;
-};
-/** The steps at which a run logged media. */
-export type MediaSteps = {
-    steps: number[];
-};
-/** Another role for a member. */
-export type MemberChange = {
-    /** null: the role in the team. */
-    role: ("viewer" | "member" | "admin") | null;
-};
-/** Fields that are left out do not change. */
-export type MemberChanges = {
-    org_role?: ("member" | "admin") | null;
-    access?: ("full" | "viewer" | "none") | null;
-    billing_role?: ("none" | "viewer" | "admin") | null;
-    state?: ("active" | "suspended") | null;
-};
-/** A page of members, and what the requester may do with them. */
-export type MembersPage = {
-    members: Member[];
-    total: number;
-    next: string | null;
-    may: string[];
-};
-/** A report after a change. */
 export type MergedReport = {
     id: number;
-    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
     state: "draft" | "published";
-    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -1561,45 +636,22 @@ export type MergedReport = {
     unpublished_changes: boolean;
     starred: boolean;
     followed: boolean;
-    /** That the blocks are of. */
     shown_revision: number;
     blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** The blocks of text as HTML, by their ids. */
     html: {
         [key: string]: string;
     };
     may: ReportRights;
-    /** Blocks that others changed since the revision of the request. */
     others: string[];
 };
-/** A metric's unit, kind, scope and meaning. */
-export type MetricDefinition = {
-    key: string;
-    unit: string;
-    kind: "gauge" | "counter" | "rate";
-    scope: string;
-    merge: string;
-    subject: string;
-    chart: string;
-    text: string;
-    source: string;
-    aliases: string[];
-    /** The counter of a rate. */
-    of: string | null;
-};
-/** Series of one host that have points at the same times. A null is a gap. */
 export type MetricGroup = {
     host: string;
     role: string;
-    /** ms UTC: times of the samples, or starts of the buckets. */
     t: number[];
-    /** Samples in each bucket; None if these are samples. */
     n: number[] | null;
-    /** By key. The value of a bucket is the statistic that the metric defines (`merge`). */
     series: {
         [key: string]: (number | null)[];
     };
-    /** By key: the lowest value in each bucket; None if these are samples. */
     min: {
         [key: string]: (number | null)[];
     } | null;
@@ -1607,512 +659,74 @@ export type MetricGroup = {
         [key: string]: (number | null)[];
     } | null;
 };
-/** Series of a run, in groups of the same times. */
 export type Metrics = {
     run: string;
     t0: number;
     t1: number;
     resolution: "raw" | "buckets";
-    /** Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
     bucket_ms: number | null;
-    /** Pass it as `after` to `/live` to miss nothing. */
     cursor: string;
     groups: MetricGroup[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** The MLflow name of a series. */
-export type MlflowName = {
-    name: string;
-    unit: string;
-    /** Converts a value to MLflow's unit. */
-    factor: number;
-};
-/** MLflow's unit of a metric. */
 export type MlflowUnit = {
     unit: string;
-    /** Converts a value to MLflow's unit. */
     factor: number;
 };
-/** Where a run is after it was moved. */
-export type MovedRun = {
-    run: string;
-    entity: string;
-    project: string;
-};
-/** A page of the requester's teams. */
-export type MyTeamsPage = {
-    teams: MyTeam[];
-    total: number;
-    next: string | null;
-    may: string[];
-    /** Whom to ask for a team. */
-    administrators?: string[] | null;
-};
-/** A provider at which users sign in. */
 export type NamedProvider = {
     id: string;
     label: string;
 };
-/** A channel or webhook. */
 export type NamedReceiver = {
     id: number;
     name: string;
 };
-/** A request that a version gets a protected alias. */
-export type NewAliasRequest = {
-    alias: string;
-    /** Its number, `v3`, or an alias that it has. */
-    version: number | string;
-    /**
-     * Why. Markdown.
-     * @default
-     */
-    text: string;
-};
-/** A service of Apprise to add. */
-export type NewAppriseDestination = {
-    /** What the team calls it. */
-    name: string;
-    /** Of Apprise, such as `ntfys://ntfy.sh/our-runs`. */
-    url: string;
-};
-/** An automation to create. */
-export type NewAutomation = {
-    name: string;
-    /** @default true */
-    enabled: boolean;
-    /** `kind` and what belongs to it, such as `states`. */
-    event: {
-        [key: string]: Json;
-    };
-    /**
-     * `projects`, `run_name`, `author`, `tag`.
-     * @default {}
-     */
-    filter: {
-        [key: string]: Json;
-    };
-    /** Each with `kind`: slack, webhook, mail, stop, tag. */
-    actions: {
-        [key: string]: Json;
-    }[];
-    /**
-     * For how many hours it does not act on the same run again.
-     * @default 24
-     */
-    cooldown_h: number;
-    /** @default  */
-    description: string;
-};
-/** A bucket to be added. */
-export type NewBucket = {
-    name: string;
-    provider: "s3" | "gcs" | "azure" | "folder";
-    /** Its name; of Azure the container; or the absolute path of a folder. */
-    bucket: string;
-    /**
-     * Files of a team are below `prefix/{team id}/`.
-     * @default
-     */
-    prefix: string;
-    /**
-     * The URL of the service, if it is not that of the provider.
-     * @default
-     */
-    endpoint: string;
-    /** @default  */
-    region: string;
-    /**
-     * Of S3: the key that encrypts new objects.
-     * @default
-     */
-    kms_key: string;
-    /**
-     * Of Azure: the storage account.
-     * @default
-     */
-    account: string;
-    /**
-     * Of Azure, with `client_id` and `client_secret`.
-     * @default
-     */
-    tenant: string;
-    /** @default  */
-    client_id: string;
-    /**
-     * Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
-     * @default true
-     */
-    direct: boolean;
-    /** Credentials; null: those of the server's environment, or its role. */
-    secret?: BucketSecret | null;
-};
-/** A cost centre to be created. */
-export type NewCostCentre = {
-    code: string;
-    name: string;
-    /** @default  */
-    address: string;
-    /** @default  */
-    contact: string;
-    /** @default  */
-    purchase_order: string;
-};
-/** An address to add. */
-export type NewEmail = {
-    address: string;
-};
-/** A service whose tokens are to be accepted. */
-export type NewIssuer = {
-    name: string;
-    url: string;
-    audience: string;
-    /** A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
-    keys?: string | null;
-};
-/** A key of a user, to be created. */
-export type NewKey = {
-    name: string;
-    /** @default write */
-    scope: "ingest" | "read" | "write" | "full";
-    /** Names of the only teams that the key works in; none: all. */
-    teams?: string[] | null;
-    expires_ms?: number | null;
-};
-/** A guest link to be made. */
-export type NewLink = {
-    /** ms UTC; null: until it is revoked. */
-    expires_ms?: number | null;
-};
-/** A user or service account of the team. `role` null: the role in the team. */
-export type NewMember = {
-    name: string;
-    /** @default false */
-    service_account: boolean;
-    role?: ("viewer" | "member" | "admin") | null;
-};
-/** A passkey that a browser has made. */
-export type NewPasskey = {
-    /** Of the device, for its owner. */
-    name: string;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey: {
-        [key: string]: Json;
-    };
-};
-/** A new password, with the secret of the link. */
-export type NewPassword = {
-    token: string;
-    password: string;
-};
-/**
- * `visibility` null: the default of the team; in a user's own space only for that user.
- *
- *     `owner` null: the requester; another one for those who manage the members of projects.
- */
-export type NewProject = {
-    name: string;
-    /** @default  */
-    description: string;
-    visibility?: Visibility | null;
-    owner?: string | null;
-};
-/** A price to be set. */
-export type NewRate = {
-    category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
-    /** @default * */
-    device_glob: string;
-    price: number;
-    /** Format: date */
-    valid_from: string;
-    valid_to?: string | null;
-    /** @default  */
-    note: string;
-};
-/** A registry to be created. */
-export type NewRegistry = {
-    name: string;
-    /** @default  */
-    description: string;
-    /** Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
-    visibility?: ("team" | "organisation" | "restricted") | null;
-    /**
-     * The types of artifacts that can be linked; none: all.
-     * @default []
-     */
-    types: string[];
-};
-/** A version of an artifact that is to be linked. */
-export type NewRegistryLink = {
-    /** `team/project/name`, or `project/name` in the team of the registry. */
-    artifact: string;
-    /**
-     * `v3` or an alias.
-     * @default latest
-     */
-    version: string;
-    /** @default [] */
-    aliases: string[];
-};
-/** A report to be created: of blocks, of Markdown, or as another report or a template. */
-export type NewReport = {
-    /** Left out: that of `from`. */
-    title?: string | null;
-    /** @default  */
-    description: string;
-    /** @default [] */
-    blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** Instead of blocks: each of its elements becomes one. */
-    markdown?: string | null;
-    /** Instead of blocks: those of this report that you may read, or of a template. */
-    from?: number | ("comparison" | "progress" | "incident") | null;
-    /**
-     * Show it to readers of the project at once.
-     * @default false
-     */
-    publish: boolean;
-};
-/** A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
 export type NewReportComment = {
-    /** Markdown. */
     text: string;
     block?: string | null;
     panel?: string | null;
     x?: number | null;
-    /** A comment of the thread; the reply is about the same. */
     reply_to?: number | null;
 };
-/** A link to a report to be made: anyone who has it may read the report. */
-export type NewReportLink = {
-    /** ms UTC; null: until it is revoked. */
-    expires_ms?: number | null;
-    /** @default view */
-    role: "view";
-    /**
-     * To share a report with a person, use `shares`.
-     * @default true
-     */
-    public: true;
-};
-/** A comment on a request. */
-export type NewRequestComment = {
-    /** Markdown. */
-    text: string;
-};
-/** A custom role to be created. */
-export type NewRole = {
-    name: string;
-    /** @default  */
-    description: string;
-    base: "viewer" | "member";
-    /** Actions that the role adds to its base. */
-    permissions: string[];
-};
-/** A rule. `enabled`: false to keep it switched off. */
-export type NewRule = {
-    /** As in a file of rules: name, severity, condition and so on. */
-    rule: {
-        [key: string]: Json;
-    };
-    /** @default true */
-    enabled: boolean;
-};
-/** A service account to be created. */
-export type NewServiceAccount = {
-    name: string;
-    /**
-     * `external`: it shows tokens of an issuer instead of keys. Only administrators of the organisation make these.
-     * @default builtin
-     */
-    kind: "builtin" | "external";
-    /** Of an external account: the issuer's URL. */
-    issuer?: string | null;
-    /** Of an external account: who it is at the issuer. */
-    subject?: string | null;
-    /** Of the organisation's accounts: where runs go. */
-    default_team?: string | null;
-    /** @default false */
-    reads_only: boolean;
-    /**
-     * Of its first key; null: it gets none.
-     * @default write
-     */
-    scope: ("ingest" | "read" | "write" | "full") | null;
-};
-/** A key of a service account, to be created. */
-export type NewServiceAccountKey = {
-    name: string;
-    /** @default write */
-    scope: "ingest" | "read" | "write" | "full";
-    /**
-     * The only teams that the key works in; empty: all of the account.
-     * @default []
-     */
-    teams: string[];
-    expires_ms?: number | null;
-};
-/** A Slack channel to add. */
-export type NewSlackDestination = {
-    /** What the team calls it, such as `#training`. */
-    channel: string;
-    /** `https://hooks.slack.com/services/…` */
-    webhook_url: string;
-};
-/** A team to be created. */
-export type NewTeam = {
-    /** Letters a to z, digits, - and _; it never changes. */
-    name: string;
-    /** @default  */
-    display_name: string;
-    /** @default work */
-    type: "work" | "academic";
-    /** @default  */
-    company: string;
-    /** @default team */
-    default_visibility: Visibility;
-    /** The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
-    bucket?: string | null;
-};
-/** A view to be saved. */
-export type NewView = {
-    kind: "runs" | "workspace";
-    name: string;
-    project: string;
-    entity?: string | null;
-    /** What the page shows: a JSON object of at most 256 KiB. */
-    data: {
-        [key: string]: Json;
-    };
-    /**
-     * For everyone who sees the project; otherwise your own.
-     * @default false
-     */
-    published: boolean;
-};
-/** A webhook to create. */
-export type NewWebhook = {
-    name: string;
-    /** Public, with https. */
-    url: string;
-    /** The secret that is sent as the access token. */
-    access_secret?: string | null;
-    /** The secret that the signature is made with. */
-    signing_secret?: string | null;
-    /** A JSON object, with `${run_name}` and the like in its texts. */
-    payload?: string | null;
-    /** @default true */
-    enabled: boolean;
-};
-/** Samples, rows and facts that are newer than a cursor. */
 export type News = {
     cursor: string;
-    /**
-     * Rates included.
-     * @default []
-     */
     samples: NewSample[];
-    /**
-     * Calls of `log()`.
-     * @default []
-     */
     calls: NewRow[];
     run: RunDetail | null;
-    /**
-     * Too much is new: request the series again.
-     * @default false
-     */
     reload: boolean;
 };
-/** The notifications of a team, or of one of its automations. */
-export type NotificationsPage = {
-    notifications: Notification[];
-    total: number;
-    next: string | null;
-};
-/** An invitation: of a link, or one from `GET /account/invitations`. */
-export type Offer = {
-    token?: string | null;
-    id?: number | null;
-};
-/** A page of users, and what the requester may do with them. */
-export type OrgMembersPage = {
-    members: OrgMember[];
-    total: number;
-    next: string | null;
-    may: string[];
-};
-/** A page of teams. */
-export type OrgTeamsPage = {
-    teams: OrgTeam[];
-    total: number;
-    next: string | null;
-};
-/** Who is invited, and their role in the organisation. */
-export type OrganisationPeople = {
-    /** @default [] */
-    people: string[];
-    /**
-     * Make a link that the first user who opens it can accept.
-     * @default false
-     */
-    link: boolean;
-    /** 1 to 30; by default as the organisation has set. */
-    expires_days?: number | null;
-    /**
-     * Part of the mail.
-     * @default
-     */
-    message: string;
-    /** @default member */
-    org_role: "member" | "admin";
-};
-/** A setting with what is allowed, and whether and why it cannot be changed. */
 export type OrganisationSetting = {
     value: Json;
     editable: boolean;
     enforced_by: string | null;
-    /** Default */
     default: unknown;
     choices?: Json[] | null;
-    /** The lowest and the highest value. */
     limits?: Json[] | null;
 };
-/** Values of several runs on one axis. */
 export type Overlay = {
     x: string;
     runs: OverlayRun[];
-    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
     keys: OverlayKey[];
-    /** Parts of these series that could not be read. */
     problems: string[];
 };
-/** The lines that have points at the same x. */
 export type OverlayGroup = {
     x: number[];
     lines: OverlayLine[];
 };
-/** The lines of one key. */
 export type OverlayKey = {
     key: string;
-    /** Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
     width: number | null;
     groups: OverlayGroup[];
 };
-/** One metric of one run. */
 export type OverlayLine = {
     run: string;
     y: (number | null)[];
-    /** None if each point is one value, or they were not requested. */
     min: (number | null)[] | null;
     max: (number | null)[] | null;
-    /** Values of each point; 0 in a gap. */
     n: number[] | null;
 };
-/** A sampled metric that at least one of the runs has. */
 export type OverlayMetric = {
-    /** The template of the metric, as `keys` takes it; the key if it has no definition. */
     key: string;
     unit: string;
     kind: ("gauge" | "counter" | "rate") | null;
@@ -2121,52 +735,34 @@ export type OverlayMetric = {
     text: string;
     source: string;
 };
-/** Some runs, and which metrics they have. */
 export type OverlayPlan = {
     runs: OverlayRun[];
-    /** Requested ids of runs that do not exist or may not be read. */
     missing: string[];
-    /** The names under which numbers were logged, at most 10,000. */
     logged: string[];
-    /** Totals of which there are rates are left out. */
     system: OverlayMetric[];
 };
-/** A run whose values are shown. */
 export type OverlayRun = {
     id: string;
     name: string;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** When it ended; while it is running, when it was last heard of. */
     end_ms: number;
 };
-/** The user's own channel of Slack. */
-export type OwnSlack = {
-    /** `https://hooks.slack.com/services/…` */
-    url: string;
-};
-/** A channel of Slack. */
 export type OwnSlackChannel = {
-    /** What of its URL may be read. */
     shown: string;
     created_ms: number;
-    /** Since when Slack does not accept it; None: it does. */
     disabled_ms: number | null;
 };
-/** A team that a user is in. */
 export type OwnTeam = {
     name: string;
     display_name: string;
     role: string;
     custom_role: string | null;
 };
-/** A key with its owner. Of a team's service account, the name begins with the team. */
 export type OwnedKey = {
-    /** The shown part of the key. */
     id: string;
     name: string;
     scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
@@ -2175,42 +771,25 @@ export type OwnedKey = {
     owner: string;
     owner_kind: "user" | "service_account";
 };
-/** A page of keys. */
-export type OwnedKeysPage = {
-    api_keys: OwnedKey[];
-    total: number;
-    next: string | null;
-};
-/** The newest output of a run. */
 export type PanelConsole = {
     run: string;
-    /** There was more. */
     cut: boolean;
     pieces: PrintedPiece[];
 };
-/** What a panel shows. */
 export type PanelData = {
     panel: string;
     kind: string;
-    /** Of when the values are. */
     as_of_ms: number;
-    /** They are stored, and stay as they are. */
     frozen: boolean;
     runs: PanelRun[];
-    /** How many chosen runs were deleted. */
     missing: number;
-    /** What to show instead of values, or besides them. */
     problem: string | null;
-    /** Parts that could not be read. */
     problems: string[];
-    /** What x counts, as `x` of `/overlay/logged`; None: no lines. */
     x: string | null;
     names: PanelNames;
-    /** By source and name: `logged:loss`. */
     lines: {
         [key: string]: PanelLineGroup[];
     };
-    /** By run, of panels that show each device: instead of `lines`. */
     devices: {
         [key: string]: PanelDeviceLines;
     };
@@ -2220,20 +799,16 @@ export type PanelData = {
     importance: Importances | null;
     console: PanelConsole[] | null;
 };
-/** What each device and rank of a run sampled and logged. */
 export type PanelDeviceLines = {
     sampled: Metrics | null;
     logged: Logged | null;
 };
-/** In which facts runs differ, and numbers of theirs. */
 export type PanelDifferences = {
-    /** In the order of the values. */
     runs: string[];
     facts: FactRow[];
     left_out: number;
     statistics: StatisticRow[];
 };
-/** What the rules say about a run. */
 export type PanelFindings = {
     verdict: Verdict;
     findings: Finding[];
@@ -2241,14 +816,11 @@ export type PanelFindings = {
     undecided: Undecided[];
     run: string;
 };
-/** Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
 export type PanelLineGroup = {
     x: number[];
-    /** Of the buckets; None: these are single values. */
     width: number | null;
     lines: OverlayLine[];
 };
-/** A logged image, table or other medium of a run. */
 export type PanelMedia = {
     key: string;
     kind: string;
@@ -2256,166 +828,63 @@ export type PanelMedia = {
     time_ms: number;
     rank: number | null;
     host: string;
-    /** Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
     items: {
         [key: string]: Json;
     }[];
     run: string;
 };
-/** The metrics that a panel reads, of those that its runs have. */
 export type PanelNames = {
     logged: string[];
     system: OverlayMetric[];
 };
-/** A metric that a panel reads, or all whose names match a regular expression. */
 export type PanelQuery = {
     source: "logged" | "system";
     name?: string | null;
     pattern?: string | null;
 };
-/** A run that a panel shows, or a group of runs that it shows as one. */
 export type PanelRun = {
     id: string;
     name: string;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** When it ended; while it is running, when it was last heard of. */
     end_ms: number;
-    /** None: a group. */
     entity: string | null;
     project: string | null;
     run_set: string;
-    /** What the runs of a group have in common; None: a run. */
     group: string | null;
-    /** How many runs a group has; None: a run. */
     members: number | null;
-    /** The place in the palette that the author chose. */
     color: number | null;
 };
-/** The part of the x-axis that a panel shows. */
 export type PanelZoom = {
     min: number;
     max: number;
 };
-/** A new name for a passkey. */
-export type PasskeyChanges = {
-    /** Of the device, for its owner. */
-    name: string;
-};
-/** The response of a passkey, without a name. */
-export type PasskeyLogin = {
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey: {
-        [key: string]: Json;
-    };
-    /**
-     * Where the page goes then; a path of this server.
-     * @default /
-     */
-    next: string;
-};
-/** Options with which a browser makes or asks for a passkey. */
-export type PasskeyOptions = {
-    options: {
-        [key: string]: Json;
-    };
-};
-/** Whether a passkey is asked for after the password. */
-export type PasskeysAsked = {
-    enabled: boolean;
-};
-/** A page of passkeys. */
-export type PasskeysPage = {
-    passkeys: Passkey[];
-    total: number;
-    next: string | null;
-};
-/** The present password and a new one. */
-export type PasswordChange = {
-    /** Not needed if none is set. */
-    old?: string | null;
-    new: string;
-};
-/** How statements can be paid. */
-export type PaymentMethod = {
-    /** The service by which statements can be paid; None: none. */
-    provider: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type PersonalChange = {
-    events?: EventChoices | null;
-    quiet?: Quiet | null;
-    digest?: ("off" | "hourly" | "daily") | null;
-    /** When the daily digest is sent: `08:00`. */
-    daily_at?: string | null;
-    projects?: {
-        [key: string]: string;
-    }[] | null;
-    exceptions?: AlertExceptionChange[] | null;
-};
-/** A plan, with its limits. */
 export type Plan = {
     name: string;
     description: string;
     limits: PlanLimit[];
 };
-/** Who is to have a plan, and from which day on; `entity` null: the organisation as a whole. */
-export type PlanAssignment = {
-    plan: string;
-    entity?: string | null;
-    /** Format: date */
-    valid_from: string;
-};
-/** A plan to be stored. */
-export type PlanForm = {
-    /** @default  */
-    description: string;
-    limits?: LimitForm[];
-};
-/** The series of one key. */
 export type PlannedKey = {
     key: string;
-    /** MLflow's name; None if it has none. */
     mlflow: string | null;
-    /** The hosts and roles that have it: indexes of `places`. */
     places: number[];
-    /** Where all values so far are 0. Not looked up for gauges, of which it is empty. */
     zero: number[];
 };
-/** A metric definition and its series. */
 export type PlannedMetric = {
-    /** The key template of the metric; the key itself if no metric matches. */
     template: string;
     unit: string;
-    /** None for a key without a metric definition. */
     kind: ("gauge" | "counter" | "rate") | null;
-    /** CPU, Memory, …; `Other` for a key without a metric definition. */
     subject: string;
-    /** Title of its chart; the series of a chart have the same unit. */
     chart: string;
     text: string;
     source: string;
     mlflow: MlflowUnit | null;
     series: PlannedKey[];
 };
-/** A host, and the role of the writers there. */
 export type PlannedPlace = {
     host: string;
     role: string;
 };
-/** A page of plans by name, and who has which. */
-export type PlansPage = {
-    plans: Plan[];
-    total: number;
-    next: string | null;
-    assigned: AssignedPlan[];
-};
-/** Over how many past days an automation is tried. */
-export type Preview = {
-    /** @default 30 */
-    days: number;
-};
-/** A piece of the output. */
 export type PrintedPiece = {
     time_ms: number;
     stream: "stdout" | "stderr";
@@ -2423,50 +892,10 @@ export type PrintedPiece = {
     host: string;
     rank: number | null;
 };
-/** Switches; what is left out does not change. */
-export type PrivacyChanges = {
-    hidden?: boolean | null;
-    members_invite?: boolean | null;
-    public_projects?: boolean | null;
-    public_links?: boolean | null;
-    code_saving?: boolean | null;
-    recommend_by_domain?: boolean | null;
-};
-/** Fields that are left out do not change. */
-export type ProfileChanges = {
-    display_name?: string | null;
-    institution?: string | null;
-    bio?: string | null;
-    location?: string | null;
-    links?: ProfileLink[] | null;
-    intro?: string | null;
-    /** Ids of reports in the order in which the page shows them. */
-    pinned_reports?: number[] | null;
-    hide_teams?: boolean | null;
-    default_entity?: string | null;
-    default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
-    code_saving?: boolean | null;
-    time_zone?: string | null;
-    locale?: string | null;
-    theme?: ("" | "system" | "light" | "dark") | null;
-    landing_page?: string | null;
-    /** Mail that is not sent: before something ends, and about teams. */
-    mail_switched_off?: ("reminders" | "teams")[] | null;
-    /** Where such mail goes: a verified address; empty: the primary one. */
-    mail_address?: string | null;
-};
-/** A link on the page of a user. */
-export type ProfileLink = {
-    /** @default  */
-    label: string;
-    url: string;
-};
-/** The mode of one project. */
 export type ProjectAlerts = {
     project: string;
     mode: "off" | "all";
 };
-/** The bytes that a project stores, by kind and together. */
 export type ProjectBytes = {
     project: string;
     runs: number;
@@ -2476,329 +905,114 @@ export type ProjectBytes = {
     files: number;
     artifacts: number;
     reports: number;
-    /** Of runs and reports in the trash, which the others include. */
     trash: number;
     bytes: number;
 };
-/** A page of projects. */
-export type ProjectBytesPage = {
-    projects: MeasuredProject[];
-    total: number;
-    next: string | null;
-    trash: TrashSummary;
-    expiring: ExpirySummary;
-};
-/** Changes of a project. */
-export type ProjectChanges = {
-    name: string;
-};
-/** Defaults of clients in a team or space. */
-export type ProjectDefaults = {
-    code_saving: boolean;
-    /** Of new projects. */
-    visibility: Visibility | null;
-};
-/** A completed change of a project. */
-export type ProjectDone = {
-    project: string;
-    done: "rename" | "delete";
-    /** Number of runs moved to the trash. */
-    runs: number | null;
-};
-/** A page of members, by name. */
-export type ProjectMembersPage = {
-    members: ProjectMember[];
-    total: number;
-    next: string | null;
-};
-/** The project to which a run moves. */
-export type ProjectOfRun = {
-    /** A team or user. */
-    entity: string;
-    /** One of its projects. */
-    project: string;
-};
-/** Where the browser goes to sign in at a provider. */
-export type ProviderAddress = {
-    url: string;
-};
-/** Where the page goes after a sign-in, and an invitation that it accepts. */
-export type ProviderStart = {
-    /** @default / */
-    next: string;
-    invitation?: string | null;
-};
-/** All providers, in place of those before. */
-export type Providers = {
-    /** Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, group_map, admin_group. */
-    providers: {
-        [key: string]: Json;
-    }[];
-};
-/** A page of providers without their secrets, and whether and why they cannot be changed. */
-export type ProvidersPage = {
-    providers: {
-        [key: string]: Json;
-    }[];
-    total: number;
-    next: string | null;
-    editable: boolean;
-    enforced_by: string | null;
-};
-/** Provisioning of users and teams by an identity provider. */
 export type Provisioning = {
     enabled: boolean;
     created_ms: number | null;
     last_used_ms: number | null;
-    /** Where the provider sends its requests on this server. */
     path: string;
 };
-/** The revision that readers see from now on. */
-export type PublishedRevision = {
-    revision: number;
-};
-/** Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
-export type Quiet = {
-    on: boolean;
-    /** @default 22:00 */
-    start: string;
-    /** @default 07:00 */
-    end: string;
-    /** @default true */
-    errors_pass: boolean;
-};
-/** The last day of a price. */
-export type RateEnd = {
-    /** Format: date */
-    valid_to: string;
-};
-/** A page of prices, the newest first. */
-export type RatesPage = {
-    rates: Rate[];
-    total: number;
-    next: string | null;
-};
-/** Where the audit log is to be sent. */
-export type Receiver = {
-    /** https://… */
-    url: string;
-};
-/** A receiver's response to a test. */
 export type ReceiverResponse = {
     status: number | null;
     answer: string | null;
-    /** Why there was no response, or why it failed. */
     error: string | null;
     took_ms: number;
 };
-/** The channels and webhooks of the organisation. */
 export type Receivers = {
     slack: NamedReceiver[];
     webhook: NamedReceiver[];
     apprise: NamedReceiver[];
 };
-/** New recovery codes, which are shown once. */
-export type RecoveryCodes = {
-    recovery_codes: string[];
-};
-/** A page of registries, by name. */
-export type RegistriesPage = {
-    registries: Registry[];
-    total: number;
-    next: string | null;
-    /** What the requester may do with a new registry of the team. */
-    may: string[];
-};
-/** A page of the administrators of a registry, by name. */
-export type RegistryAdminsPage = {
-    admins: RegistryAdmin[];
-    total: number;
-    next: string | null;
-};
-/** Fields that are left out do not change. All but the description are for administrators. */
-export type RegistryChanges = {
-    name?: string | null;
-    types?: string[] | null;
-    description?: string | null;
-    visibility?: ("team" | "organisation" | "restricted") | null;
-};
-/** A collection with its description as HTML. */
 export type RegistryCollectionDetail = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** The number of its newest version. */
     newest: number | null;
-    /** Alias → number of a version. */
     aliases: {
         [key: string]: number;
     };
-    /** Who made it. */
     owner: string | null;
-    /** Of all its versions. */
     downloads: number;
     description_html: string;
     protected_aliases: string[];
 };
-/** A page of the collections of a registry. */
-export type RegistryCollectionsPage = {
-    collections: RegistryCollection[];
-    total: number;
-    next: string | null;
-};
-/** A registry with its rules. */
 export type RegistryDetail = {
     name: string;
-    /** The team or user that keeps it, or `organisation`. */
     entity: string | null;
     description: string;
-    /** Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
     visibility: string;
     created_ms: number;
     changed_ms: number;
     collections: number;
     versions: number;
     protected_aliases: string[];
-    /** The types of artifacts that can be linked; none: all. */
     types: string[];
-    /** User names. */
     admins: string[];
     open_requests: number;
     may: string[];
 };
-/** The role of a member. */
-export type RegistryMemberRole = {
-    /** `viewer`: reads it; `member`: also links and sets aliases. */
-    role: "viewer" | "member";
-};
-/** A page of the members of a registry, by name. */
-export type RegistryMembersPage = {
-    members: RegistryMember[];
-    total: number;
-    next: string | null;
-};
-/** The role of a team. */
-export type RegistryTeamRole = {
-    /** Of all its members; those who may only look in the team read the registry. */
-    role: "viewer" | "member" | "admin";
-};
-/** A page of the teams with a role in a registry, by name. */
-export type RegistryTeamsPage = {
-    teams: RegistryMember[];
-    total: number;
-    next: string | null;
-};
-/** A name that may be given again. */
-export type ReleasedName = {
-    name: string;
-    released: boolean;
-};
-/** A block before and after an edit. None: it was not there. */
 export type ReportBlockChange = {
     id: string;
     before: (ReportText | ReportImage | ReportPanels) | null;
     after: (ReportText | ReportImage | ReportPanels) | null;
 };
-/** Changes of a report. What is left out does not change. */
-export type ReportChanges = {
-    /** That the changes were made to. */
-    revision: number;
-    title?: string | null;
-    description?: string | null;
-    /** All blocks of the report. */
-    blocks?: (ReportText | ReportImage | ReportPanels)[] | null;
-};
-/** A page of comments, the oldest first. */
 export type ReportCommentsPage = {
     comments: ReportComment[];
     total: number;
     next: string | null;
 };
-/** What you changed in one revision of a report, without what you have taken back since. */
 export type ReportEdit = {
     revision: number;
     created_ms: number;
     title: ReportTextChange | null;
     description: ReportTextChange | null;
     blocks: ReportBlockChange[];
-    /** None: no block was added, removed or moved. */
     order: ReportOrderChange | null;
 };
-/** Who else is editing a report, and how far it is. */
 export type ReportEditing = {
-    /** Of the working copy. */
     revision: number;
-    /** The first 20, by name, without you. */
     editors: ReportEditor[];
 };
-/** A page of your edits, the newest first. */
-export type ReportEditsPage = {
-    edits: ReportEdit[];
-    total: number;
-    next: string | null;
-};
-/** An image that was uploaded to the report. */
 export type ReportImage = {
     id: string;
-    /** discriminator enum property added by openapi-typescript */
     kind: "image";
-    /** As the upload answered it. */
     file: string;
-    /** @default  */
     alt: string;
-    /** @default  */
     caption: string;
-    /** @default 100 */
     width_percent: number;
 };
-/** The ids of all blocks before and after an edit. */
 export type ReportOrderChange = {
     before: string[];
     after: string[];
 };
-/** A live panel. It reads its queries of its run sets, and nothing else. */
 export type ReportPanel = {
     id: string;
     kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
-    /** @default  */
     title: string;
-    /** @default 4 */
     columns: number;
-    /** @default 4 */
     rows: number;
     run_sets: string[];
-    /**
-     * As the panels of a workspace have them.
-     * @default {}
-     */
     settings: {
         [key: string]: Json;
     };
-    /** @default [] */
     queries: PanelQuery[];
     zoom?: PanelZoom | null;
-    /** The panel shows the values of this time; null: today's. */
     frozen_ms?: number | null;
 };
-/** A grid of panels over run sets. */
 export type ReportPanels = {
     id: string;
-    /** discriminator enum property added by openapi-typescript */
     kind: "panels";
-    /** @default [] */
     run_sets: ReportRunSet[];
-    /** @default [] */
     panels: ReportPanel[];
 };
-/** What the requester may do with a report. */
 export type ReportRights = {
     update: boolean;
     delete: boolean;
@@ -2807,191 +1021,60 @@ export type ReportRights = {
     comment: boolean;
     follow: boolean;
 };
-/** The runs that panels show: those that a filter selects, or chosen ones. */
 export type ReportRunSet = {
     id: string;
-    /** @default  */
     name: string;
     entity: string;
     project: string;
-    /**
-     * As in the search field of the table of runs.
-     * @default
-     */
     filter: string;
-    /** @default [] */
     group: string[];
-    /** @default  */
     sort: string;
-    /** @default 10 */
     limit: number;
-    /** These runs, not the filter's. */
     runs?: string[] | null;
-    /** @default [] */
     hidden: string[];
-    /**
-     * Places in the palette, by run.
-     * @default {}
-     */
     colors: {
         [key: string]: number;
     };
 };
-/** A page of people, by name. */
-export type ReportSharesPage = {
-    shares: ReportShare[];
-    total: number;
-    next: string | null;
-};
-/** Markdown: one paragraph, heading, list, quote, table, or block of code. */
 export type ReportText = {
     id: string;
-    /** discriminator enum property added by openapi-typescript */
     kind: "text";
     text: string;
 };
-/** A text before and after an edit. */
 export type ReportTextChange = {
     before: string;
     after: string;
 };
-/** A page of versions, the newest first: of each author the last of ten minutes. */
-export type ReportVersionsPage = {
-    versions: ReportVersion[];
-    total: number;
-    next: string | null;
-};
-/** A page of reports, the one that changed last first. */
 export type ReportsPage = {
     reports: ListedReport[];
     total: number;
     next: string | null;
 };
-/** What a decision says. */
-export type RequestDecision = {
-    /**
-     * Why. Markdown.
-     * @default
-     */
-    text: string;
-};
-/** A link for a new password. `url`: to pass on, where the server sends no mail. */
-export type ResetLink = {
-    sent: boolean;
-    url?: string | null;
-};
-/** Whose password is to be replaced. */
-export type ResetRequest = {
-    email: string;
-};
-/** A link is sent, if the address belongs to anyone. */
-export type ResetRequested = {
-    done: "reset";
-};
-/** Whose password was replaced. */
-export type ResetUser = {
-    name: string;
-};
-/** How many keys were revoked. */
-export type RevokedKeys = {
-    revoked: number;
-};
-/** A role in a team or project, in ascending order of rights. */
 export type Role = "viewer" | "member" | "admin";
-/** Fields that are left out do not change. */
-export type RoleChanges = {
-    name?: string | null;
-    description?: string | null;
-    /** It cannot be changed: 422. */
-    base?: Json;
-    permissions?: string[] | null;
-};
-/** A page of roles, the actions that one may add, and what the requester may do with roles. */
-export type RolesPage = {
-    roles: CustomRole[];
-    total: number;
-    next: string | null;
-    permissions: string[];
-    may: string[];
-};
-/** How a key is replaced. */
-export type Rotation = {
-    /**
-     * How long the old key still works.
-     * @default 24
-     */
-    overlap_h: number;
-};
-/** Changes; a field that is left out stays as it is. */
-export type RuleChanges = {
-    rule?: {
-        [key: string]: Json;
-    } | null;
-    enabled?: boolean | null;
-    /** null: not muted. */
-    muted_until_ms?: number | null;
-};
-/** By severity, whom rules notify that name nobody. */
 export type RuleRoutes = {
     info: string[];
     warning: string[];
     error: string[];
 };
-/** Whom a rule can notify. */
 export type RuleTarget = {
-    /** `author`, `members`, or a channel such as `slack:3`. */
     target: string;
     name: string;
 };
-/** The result of a test of a rule. */
-export type RuleTest = {
-    /** Whom a test was sent to. */
-    target: string;
-};
-/** The new rules of a project; fields that are left out get the default rules. */
-export type RulesChange = {
-    /** Lists of rules such as `{k8s.job.name}`, by field; a field that is not named has the default rules. */
-    rules: {
-        [key: string]: string[];
-    };
-};
-/** The rules of a team or user, and those that are ready to be used. */
-export type RulesPage = {
-    rules: ListedRule[];
-    total: number;
-    next: string | null;
-    /** Rules that are ready to be used. */
-    ready: {
-        [key: string]: Json;
-    }[];
-    may: string[];
-};
-/** The bytes that a run stores, by kind and together. */
 export type RunBytes = {
     run: string;
     name: string;
     started_ms: number;
     last_ms: number;
-    /** The last day (UTC) on which it was read; None: not since reads are noted. */
     last_read: string | null;
     in_trash: boolean;
-    /** When it leaves the trash for good. */
     purged_ms: number | null;
     samples: number;
     console: number;
     media: number;
     files: number;
     bytes: number;
-    /** `run:delete` if the requester may delete it. */
     may: string[];
 };
-/** A page of runs of a project. */
-export type RunBytesPage = {
-    runs: RunBytes[];
-    total: number;
-    next: string | null;
-};
-/** Changes of a run by a user. */
 export type RunChanges = {
     name?: string | null;
     notes?: string | null;
@@ -2999,12 +1082,9 @@ export type RunChanges = {
     group?: string | null;
     job_type?: string | null;
     project?: string | null;
-    /** For everyone who sees the run. */
     starred?: boolean | null;
-    /** On a server with accounts: a member of the run's team. */
     author?: string | null;
 };
-/** Everything known about a run except its series. */
 export type RunDetail = {
     id: string;
     project: string;
@@ -3013,40 +1093,28 @@ export type RunDetail = {
     job_type: string | null;
     tags: string[];
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** ms UTC, as all times. */
     started_ms: number;
-    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
     notes: string;
     command: string[];
@@ -3056,13 +1124,11 @@ export type RunDetail = {
     settings: {
         [key: string]: Json;
     };
-    /** By host: facts about its environment. */
     machines: {
         [key: string]: {
             [key: string]: Json;
         };
     };
-    /** By host and source: `on`, `absent` or `failing`, with the reason. */
     sources: {
         [key: string]: {
             [key: string]: Json;
@@ -3070,211 +1136,56 @@ export type RunDetail = {
     };
     ranks: Rank[];
     events: Event[];
-    /** Records that could not be written, for example because a disk was full. */
     lost_records: number;
-    /** Parts of the run's files that could not be read. */
     problems: string[];
-    /** By name or pattern. What a name leaves out, the longest matching pattern says. */
     defined_metrics: {
         [key: string]: DefinedMetric;
     };
 };
-/** A run whose fields are listed. */
 export type RunWithFields = {
     id: string;
     name: string;
     entity: string | null;
     project: string;
 };
-/** A page of saved files. */
-export type SavedFilesPage = {
-    files: SavedFile[];
-    total: number;
-    next: string | null;
-};
-/** A code, or the response of a passkey. */
-export type SecondFactor = {
-    /** Of the second factor, or a recovery code. */
-    code?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-};
-/** The secret for an authenticator app, while the second factor is being set up. */
 export type SecondFactorSetup = {
     secret: string;
     uri: string;
 };
-/** The second factors of an account. */
 export type SecondFactorState = {
-    /** A code of an authenticator app is asked for. */
     enabled: boolean;
-    /** A passkey is asked for after the password. */
     passkeys: boolean;
     recovery_codes_left: number;
 };
-/** The value of a secret. */
-export type SecretValue = {
-    value: string;
-};
-/** Everything up to a time was seen. */
-export type SeenUpTo = {
-    time_ms: number;
-};
-/** A series of a run with its metric definition. */
-export type SeriesInfo = {
-    key: string;
-    /** The key template of the metric; the key itself if no metric matches. */
-    template: string;
-    host: string;
-    role: string;
-    unit: string;
-    /** None for a key without a metric definition. */
-    kind: ("gauge" | "counter" | "rate") | null;
-    /** CPU, Memory, …; `Other` for a key without a metric definition. */
-    subject: string;
-    /** Title of its chart; the series of a chart have the same unit. */
-    chart: string;
-    text: string;
-    source: string;
-    /** Number of values, without gaps. */
-    n: number;
-    /** Time of the first value; 0 if there are only gaps. */
-    first_ms: number;
-    last_ms: number;
-    /** Of all values. None if there are only gaps, and for the rate of a very long series. */
-    min: number | null;
-    max: number | null;
-    /** The newest value. */
-    last: number | null;
-    /** None if MLflow has no name for it. */
-    mlflow: MlflowName | null;
-};
-/** Fields that are left out do not change. */
-export type ServiceAccountChanges = {
-    name?: string | null;
-    default_team?: string | null;
-    reads_only?: boolean | null;
-    disabled?: boolean | null;
-};
-/** How a key is replaced. */
-export type ServiceAccountKeyRotation = {
-    /**
-     * Hours until the old key ends.
-     * @default 24
-     */
-    overlap_h: number;
-};
-/** A page of service accounts. */
-export type ServiceAccountsPage = {
-    service_accounts: ServiceAccount[];
-    total: number;
-    next: string | null;
-};
-/** Who is signed in. `account`: null for a visitor. */
-export type SessionAccount = {
-    account: IdentifiedUser | IdentifiedServiceAccount | IdentifiedOperator | null;
-};
-/** A page of sessions. */
-export type SessionsPage = {
-    sessions: Session[];
-    total: number;
-    next: string | null;
-};
-/** The sender and payer on statements. */
 export type Settlement = {
-    /** @default  */
     heading: string;
-    /** @default  */
     issuer: string;
-    /** @default  */
     address: string;
-    /** @default  */
     contact: string;
-    /** @default  */
     cost_centre: string;
-    /** @default  */
     purchase_order: string;
 };
-/** The sender and payer to name on statements. */
-export type SettlementForm = {
-    /**
-     * "": that it is not a tax invoice.
-     * @default
-     */
-    heading: string;
-    /**
-     * Who sends statements, below the name.
-     * @default
-     */
-    issuer: string;
-    /**
-     * Of who pays, without a cost centre.
-     * @default
-     */
-    address: string;
-    /**
-     * For questions about statements.
-     * @default
-     */
-    contact: string;
-    /** @default  */
-    cost_centre: string;
-    /** @default  */
-    purchase_order: string;
-};
-/** The first administrator. */
-export type Setup = {
-    token: string;
-    name: string;
-    email: string;
-    password: string;
-    /** @default  */
-    display_name: string;
-    /** @default  */
-    organisation: string;
-    /**
-     * Owns the projects that the server has already.
-     * @default main
-     */
-    team: string;
-};
-/** What a person may do with a report. */
-export type ShareRoleBody = {
-    role: "view" | "edit";
-};
-/** The project, run or report that a guest link leads to. */
 export type SharedPlace = {
     entity: string;
     project: string;
-    /** None: all of the project, or a report. */
     run: string | null;
-    /** None: not a report. */
     report: SharedReport | null;
-    /** None: until the link is revoked. */
     expires_ms: number | null;
 };
-/** A report that a guest link leads to. */
 export type SharedReport = {
     id: number;
     slug: string;
 };
-/** A link with its secret, which is shown once. */
 export type ShownGuestLink = {
     id: number;
     created_ms: number;
-    /** None: until it is revoked. */
     expires_ms: number | null;
     url: string;
 };
-/** A key with its secret, which is shown once. */
 export type ShownKey = {
-    /** The shown part of the key. */
     id: string;
     name: string;
     scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
@@ -3282,120 +1193,27 @@ export type ShownKey = {
     revoked_ms: number | null;
     key: string;
 };
-/** A link on the page of a user or team. */
 export type ShownLink = {
     label: string;
     url: string;
 };
-/** A member on the page of a team. */
-export type ShownMember = {
-    name: string;
-    display_name: string;
-    /** The name of the custom role, where they have one. */
-    role: string;
-    picture: string | null;
-};
-/** A secret, which is shown once. */
-export type ShownSecret = {
-    secret: string;
-};
-/** How to sign in here. */
 export type SignInMethods = {
     password: boolean;
-    /** Where passkeys work; null: nowhere. */
     passkey_origin: string | null;
     providers: NamedProvider[];
     signup: "closed" | "invite" | "domain" | "open";
     support_contact: string;
-    /** Whether this server sends mail. */
     mail: boolean;
-    /** There is no administrator yet. */
     setup: boolean;
-    /** Its name; empty: it has none. */
     organisation: string;
-    /** The digest of its picture. */
     picture: string | null;
 };
-/** The secret of a login to link, and what proves whose the account is. */
-export type SignOnConfirmation = {
-    secret: string;
-    password: string;
-    /** Of the second factor, or a recovery code. */
-    code?: string | null;
-    /** The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
-    passkey?: {
-        [key: string]: Json;
-    } | null;
-};
-/** A new user. */
-export type SignUp = {
-    email: string;
-    name: string;
-    password: string;
-    /** @default  */
-    display_name: string;
-    invitation?: string | null;
-};
-/** The account was created, or its owner has got a mail. */
-export type SignedUp = {
-    done: "signup";
-};
-/** The id and secret of an app of Slack. */
-export type SlackCredentials = {
-    /** Such as 123456.789012. */
-    client_id: string;
-    /** Left out: the present one stays, for the same client id. */
-    client_secret?: string | null;
-};
-/** Changes; a field that is left out stays as it is. */
-export type SlackDestinationChanges = {
-    channel?: string | null;
-    webhook_url?: string | null;
-};
-/** The Slack destinations of a team. */
-export type SlackDestinationsPage = {
-    slack_destinations: SlackDestination[];
-    total: number;
-    next: string | null;
-    /** The operator registered an app of Slack, by which a browser can add one. */
-    app: boolean;
-};
-/** Where the browser goes to choose a channel. */
 export type SlackInstallUrl = {
     url: string;
 };
-/** A statement or draft, with a page of its lines. */
-export type StatementWithLines = {
-    id: number;
-    /** None: a draft. */
-    number: string | null;
-    period: string;
-    scope_kind: "entity" | "cost_centre";
-    scope: string;
-    state: "draft" | "issued" | "cancelled" | "corrected" | "cancellation";
-    computed_ms: number;
-    issued_ms: number | null;
-    issued_by: string | null;
-    currency: string;
-    total: number;
-    reason: string;
-    /** The number of the statement that this one cancels or corrects. */
-    replaces: string | null;
-    lines: StatementLine[];
-    total_lines: number;
-    next: string | null;
-};
-/** A page of statements and drafts, the newest first. */
-export type StatementsPage = {
-    statements: Statement[];
-    total: number;
-    next: string | null;
-};
-/** The storage of a team or user. */
 export type StorageUse = {
     storage: StoredBytes;
 };
-/** The bytes that a team or user stores: in all, by kind, and by project. */
 export type StoredBytes = {
     bytes: number;
     limit_bytes: number | null;
@@ -3403,265 +1221,38 @@ export type StoredBytes = {
     trash_bytes: number;
     by_project: ProjectBytes[];
 };
-/** The digest of a picture, by which it is shown. */
-export type StoredPicture = {
-    picture: string;
-};
-/** A page of subjects. */
-export type SubjectsPage = {
-    subjects: Subject[];
-    total: number;
-    next: string | null;
-};
-/** An agent that begins to work on a sweep. */
-export type SweepAgentSent = {
-    /** Where it runs. */
-    host: string;
-};
-/** The configuration of a sweep to be created. */
-export type SweepConfigurationSent = {
-    /** As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters. */
-    configuration: {
-        [key: string]: Json;
-    };
-    /** What to call it. */
-    name?: string | null;
-    /** Ids of runs of the project that join the sweep, which learns from them. */
-    prior_runs?: string[];
-};
-/** A page of runs of a sweep. */
-export type SweepRunsPage = {
-    runs: SweepRun[];
-    total: number;
-    next: string | null;
-};
-/** A page of sweeps, the newest first. */
-export type SweepsPage = {
-    sweeps: Sweep[];
-    total: number;
-    next: string | null;
-};
-/** Whether a user wants a feature. */
-export type Switch = {
-    on: boolean;
-};
-/** A user's choice for a feature. */
-export type SwitchedFeature = {
-    name: string;
-    on: boolean;
-};
-/** Who was asked for a team. */
-export type TeamAsked = {
-    /** The users who were asked. */
-    administrators: string[];
-};
-/** Changes; a field that is left out stays as it is. */
-export type TeamChange = {
-    events?: EventChoices | null;
-    /** Id of the team's Slack destination that gets the alerts; null: none. */
-    slack_destination?: number | null;
-    /** By severity, whom rules notify that name nobody: `author`, `members`, or a channel such as `slack:3`. */
-    routes?: {
-        [key: string]: string[];
-    } | null;
-};
-/** Fields that are left out do not change. */
-export type TeamChanges = {
-    /** It cannot be changed: 422. */
-    name?: Json;
-    display_name?: string | null;
-    description?: string | null;
-    type?: ("work" | "academic") | null;
-    company?: string | null;
-    default_visibility?: Visibility | null;
-    /** Mail domains whose users may join. */
-    join_domains?: string[] | null;
-    /** `auto`: they join at once, as members. `ask`: an administrator approves. */
-    join_by_domain?: ("ask" | "auto") | null;
-};
-/** The confirmation that a team is to be deleted. */
-export type TeamConfirmation = {
-    /** The name of the team. */
-    confirm: string;
-};
-/** A link on the page of a team. */
-export type TeamLink = {
-    /** @default  */
-    label: string;
-    url: string;
-};
-/** Either a built-in role or a custom one, and when the membership ends. */
-export type TeamMemberChanges = {
-    role?: Role | null;
-    custom_role?: string | null;
-    /** ms UTC; null: never. */
-    expires_ms?: number | null;
-};
-/** A team's page, with the projects that the requester may read. */
-export type TeamPage = {
-    kind: "team";
-    name: string;
-    display_name: string;
-    /** The digest of the picture. */
-    picture: string | null;
-    description: string;
-    type: "work" | "academic";
-    company: string;
-    created_ms: number;
-    /** Since when it is in the trash. */
-    deleted_ms: number | null;
-    may: string[];
-    /** Markdown. */
-    intro: string;
-    intro_html: string;
-    links: ShownLink[];
-    pinned_projects: string[];
-    pinned_reports: ListedReport[];
-    projects: {
-        [key: string]: Json;
-    }[];
-    /** How the requester may join it; null for members. */
-    join: WayToJoin | null;
-    /** For those who may read them. */
-    members?: ShownMember[] | null;
-};
-/** Who is invited, and their role in the team. */
-export type TeamPeople = {
-    /** @default [] */
-    people: string[];
-    /**
-     * Make a link that the first user who opens it can accept.
-     * @default false
-     */
-    link: boolean;
-    /** 1 to 30; by default as the organisation has set. */
-    expires_days?: number | null;
-    /**
-     * Part of the mail.
-     * @default
-     */
-    message: string;
-    role?: Role | null;
-    custom_role?: string | null;
-};
-/** Fields that are left out do not change. */
-export type TeamProfileChanges = {
-    /** Markdown. */
-    intro?: string | null;
-    links?: TeamLink[] | null;
-    pinned_projects?: string[] | null;
-    /** Ids of reports in the order in which the page shows them. */
-    pinned_reports?: number[] | null;
-};
-/** A page of the projects of a team. */
-export type TeamProjectsPage = {
-    projects: {
-        [key: string]: Json;
-    }[];
-    total: number;
-    next: string | null;
-};
-/** A request for a new team. */
-export type TeamRequest = {
-    /**
-     * How the team could be called.
-     * @default
-     */
-    name: string;
-    /**
-     * For the administrators.
-     * @default
-     */
-    message: string;
-};
-/** The secrets of a team. */
-export type TeamSecretsPage = {
-    secrets: TeamSecret[];
-    total: number;
-    next: string | null;
-};
-/** A setting with whether and why it cannot be changed. */
 export type TeamSetting = {
     value: Json;
     editable: boolean;
     enforced_by: string | null;
 };
-/** Where the files of a team are kept. */
 export type TeamStorage = {
-    /** Null: in the store of the server. */
     bucket: BucketPlace | null;
     objects: number;
     bytes: number;
 };
-/** What of an artifact is changed. */
-export type TimeToLiveForm = {
-    /** Seconds from the logging of a version to its deletion; null: versions are kept. */
-    ttl_s: number | null;
-};
-/** The secret of an invitation's link. */
-export type Token = {
-    /** The part of the link after #. */
-    token: string;
-};
-/** The secret of a link. */
-export type TokenBody = {
-    token: string;
-};
-/** Who gets a project. */
-export type Transfer = {
-    /** A team or user. */
-    entity: string;
-};
-/** What the trash holds. */
 export type TrashSummary = {
     runs: number;
-    /** How much is free once it is empty: of runs and reports. */
     bytes: number;
-    /** When the first of the runs leaves it for good. */
     first_ms: number | null;
-    /** When the last of them does. */
     last_ms: number | null;
 };
-/** A project that went to the trash with its runs. */
-export type TrashedProject = {
-    project: string;
-    entity: string;
-    runs: number;
-    /** Until when it can be restored. */
-    purged_ms: number;
-};
-/** By which channel. */
-export type TrialMessage = {
-    /** @default email */
-    channel: "email" | "slack";
-};
-/** The result of sending a message, with the response of the channel's server. */
 export type TrialResult = {
     sent: boolean;
     status: number | null;
     answer: string | null;
     error: string | null;
 };
-/** An image of a report. */
-export type UploadedFile = {
-    /** For the `file` of a block. */
-    file: string;
-    width: number;
-    height: number;
-};
-/** When mails are sent, and to whom. */
 export type UsageAlertSettings = {
     percent: number[];
     amounts: number[];
     recipients: "admins" | "billing";
     categories: AlertCategories;
 };
-/** Hours, energy, storage, ingestion, and what they cost. None: not known. */
 export type UsageFigures = {
     runs: number;
     tracked_hours: number;
     host_hours: number;
-    /** CPU time of the processes of runs. */
     cpu_hours: number | null;
     device_hours: number;
     device_unknown_use_hours: number;
@@ -3670,7 +1261,6 @@ export type UsageFigures = {
     device_hung_hours: number;
     device_failed_hours: number;
     device_wasted_hours: number;
-    /** Lost by what was found to be wrong with runs. */
     device_lost_hours: number;
     energy_kwh: number | null;
     energy_measured_share: number | null;
@@ -3681,203 +1271,53 @@ export type UsageFigures = {
     ingest_gb: number;
     points: number;
     requests: number;
-    /** None: nothing that was used has a price. */
     cost: number | null;
     wasted: number | null;
     wasted_failed: number | null;
     wasted_hung: number | null;
-    /** What the lost device-hours cost. */
     lost: number | null;
 };
-/** Usage by some dimensions, and in all. */
 export type UsageReport = {
     from: string;
     to: string;
     time_zone: string;
     currency: string;
-    /** A name for each dimension of `by`, and the figures. */
     rows: {
         [key: string]: Json;
     }[];
     sums: UsageFigures;
-    /** What the month will have cost; None: not known. */
     forecast: number | null;
 };
-/** The code that a device shows. */
-export type UserCode = {
-    code: string;
-};
-/** A user's page, with the projects and teams that the requester may see. */
-export type UserPage = {
-    kind: "user";
-    name: string;
-    display_name: string;
-    institution: string;
-    bio: string;
-    location: string;
-    links: ShownLink[];
-    /** Markdown. */
-    intro: string;
-    intro_html: string;
-    /** The digest of the picture. */
-    picture: string | null;
-    state: string;
-    created_ms: number;
-    teams: Named[];
-    projects: {
-        [key: string]: Json;
-    }[];
-    pinned_reports: ListedReport[];
-    may: string[];
-};
-/** Users whose name begins so. */
 export type UsersPage = {
     users: Named[];
     total: number;
     next: string | null;
 };
-/** What a list of runs shows until the user chooses. */
 export type UsualColumns = {
     goal: GoalMetric | null;
-    /** Fields of the configuration in which the newest runs differ. */
     config: string[];
 };
-export type ValidationError = {
-    loc: (string | number)[];
-    msg: string;
-    type: string;
-    input?: Json;
-    ctx?: Record<string, never>;
-};
-/** A mail that confirms an address was sent. */
-export type VerificationSent = {
-    done: "verification";
-};
-/** An address that was confirmed. */
-export type VerifiedEmail = {
-    email: string;
-};
-/** Where a version is: in the artifact under which it was logged, or to which it was linked. */
 export type VersionName = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     version: number;
     aliases: string[];
 };
-/** A run that used a version. */
 export type VersionUser = {
     run: string;
     run_entity: string | null;
     run_project: string | null;
 };
-/** Changes of a view; what is left out does not change. */
-export type ViewChanges = {
-    /** Of the view that you saw. */
-    revision: number;
-    name?: string | null;
-    data?: {
-        [key: string]: Json;
-    } | null;
-    published?: boolean | null;
-};
-/** The visibility of a project, from the narrowest to the widest. */
 export type Visibility = "private" | "restricted" | "team" | "organisation" | "public" | "open";
-/** A device that shows a code. */
-export type WaitingDevice = {
-    name: string;
-    ip: string;
-    created_ms: number;
-    expires_ms: number;
-};
-/** How a user may join a team whose page they see. */
-export type WayToJoin = {
-    /** `auto`: at once. `requested`: they asked. */
-    how: "ask" | "auto" | "requested";
-    /** The id of the request. */
-    request: number | null;
-};
-/** Changes; a field that is left out stays as it is, and null removes a secret or the payload. */
-export type WebhookChanges = {
-    /** @default  */
-    name: string;
-    /** @default  */
-    url: string;
-    access_secret?: string | null;
-    signing_secret?: string | null;
-    payload?: string | null;
-    /** @default true */
-    enabled: boolean;
-};
-/** A test request to a webhook. */
-export type WebhookTest = {
-    /** Sent instead of the webhook's own payload. */
-    payload?: string | null;
-};
-/** The receiver took the request. */
-export type WebhookTested = {
-    done: "sent";
-};
-/** The webhooks of a team. */
-export type WebhooksPage = {
-    webhooks: Webhook[];
-    total: number;
-    next: string | null;
-};
-/** A user's account. */
-export type Account = {
-    kind: "user";
-    name: string;
-    display_name: string;
-    /** The digest of the picture. */
-    picture: string | null;
-    state: "active" | "unverified" | "suspended" | "deleted";
-    /** The primary address. */
-    email: string | null;
-    org_role: "member" | "admin";
-    access: "full" | "viewer" | "none";
-    billing_role: "none" | "viewer" | "admin";
-    teams: OwnTeam[];
-    /** Where runs go that name no entity; empty: nowhere. */
-    default_entity: string;
-    time_zone: string;
-    locale: string;
-    theme: "" | "system" | "light" | "dark";
-    /** The path that the user sees first. */
-    landing_page: string;
-    second_factor: boolean;
-    /** Whether there is one. */
-    password: boolean;
-    /** An administrator has set the password: nothing else may be done before it is changed. */
-    must_change_password: boolean;
-    /** When it will be deleted, if that was requested. */
-    delete_after_ms: number | null;
-    /** Actions in the organisation, such as `team:create`. */
-    may: string[];
-    api_key_creation: "members" | "admins";
-    /** Whether users have projects in a space of their own. */
-    personal_entities: boolean;
-};
-/** The next commands to an agent. */
-export type AgentCommands = {
-    commands: AgentCommand[];
-};
-/**
- * The mode of one team, project or run.
- *
- *     `name` is `team`, `entity/project` or `entity/project/run`.
- */
 export type AlertException = {
     scope: "team" | "project" | "run";
     name: string;
     mode: "off" | "all";
 };
-/** A request that a version gets a protected alias. */
 export type AliasRequest = {
     id: number;
     collection: string;
-    /** Of the version. */
     number: number;
     alias: string;
     state: "open" | "approved" | "declined" | "withdrawn";
@@ -3887,49 +1327,36 @@ export type AliasRequest = {
     closed_ms: number | null;
     comments: number;
 };
-/** A service that a team reaches by Apprise. */
 export type AppriseDestination = {
     id: number;
     name: string;
-    /** The service of its URL. */
     shown: string;
     created_ms: number;
 };
-/** A version of an artifact. */
 export type Artifact = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     type: string;
-    /** Its number, from 0. */
     version: number;
     aliases: string[];
-    /** Of its files, as wandb's clients compute it. */
     digest: string;
     description: string;
     metadata: {
         [key: string]: Json;
     };
     bytes: number;
-    /** How many files and references it has. */
     files: number;
     created_ms: number;
-    /** The run that logged it, if the requester may read it. */
     run: string | null;
-    /** The runs that used it, as far as the requester may read them. */
     used_by: string[];
-    /** When it is deleted, ms UTC; null: it is kept. */
     expires_ms: number | null;
 };
-/** The plan of a team, a user or the organisation, from a day on. */
 export type AssignedPlan = {
-    /** None: the organisation. */
     entity: string | null;
     plan: string;
     valid_from: string;
 };
-/** An event, without internal ids. `before` and `after`: what was changed, by name. */
 export type AuditEvent = {
     id: number;
     time_ms: number;
@@ -3953,74 +1380,48 @@ export type AuditEvent = {
         [key: string]: Json;
     } | null;
 };
-/** Where the audit log is sent; without a URL, nowhere. */
 export type AuditWebhook = {
     url: string | null;
     created_ms?: number | null;
     delivered_ms?: number | null;
-    /** How many events wait. */
     waiting?: number | null;
-    /** Why they could not be sent. */
     problem?: string | null;
-    /** What signs the requests; shown once. */
     secret?: string | null;
 };
-/** Which runs and artifacts an automation is about; what is empty excludes none. */
 export type AutomationFilter = {
     projects: string[];
     run_name: string;
     author: string;
     tag: string;
 };
-/** An automation. Of a definition that is damaged in the database there is only `damaged`. */
 export type Automation = {
     id: number;
     name: string;
-    /** The only registry of the organisation that it is about. */
     registry: string | null;
     enabled: boolean;
-    /** @default {} */
     event: {
         [key: string]: Json;
     };
-    /** @default [] */
     actions: {
         [key: string]: Json;
     }[];
-    /**
-     * @default {
-     *       "projects": [],
-     *       "run_name": "",
-     *       "author": "",
-     *       "tag": ""
-     *     }
-     */
     filter: AutomationFilter;
-    /** @default 24 */
     cooldown_h: number;
-    /** @default  */
     description: string;
     damaged: string | null;
-    /** None: the user was deleted. */
     created_by: string | null;
     created_ms: number;
     changed_ms: number;
-    /** Why the server switched it off. */
     problem: string | null;
 };
-/** A feature under development. */
 export type BetaFeature = {
     name: string;
-    /** What it does. */
     text: string;
-    /** The version that has it first. */
     since: string;
     stage: "beta" | "retiring";
     on: boolean;
-    /** What the organisation decided for all. */
     forced: ("on" | "off") | null;
 };
-/** A bucket of the organisation. */
 export type Bucket = {
     provider: "s3" | "gcs" | "azure" | "folder";
     bucket: string;
@@ -4028,12 +1429,9 @@ export type Bucket = {
     endpoint: string;
     region: string;
     kms_key: string;
-    /** Whether clients read it at signed addresses, if it has such. */
     direct: boolean;
-    /** Of the last check. */
     steps: BucketStep[];
     checked_ms: number | null;
-    /** Since when it cannot be used; null: it can. */
     away_ms: number | null;
     away_reason: string | null;
     id: number;
@@ -4043,69 +1441,48 @@ export type Bucket = {
     client_id: string;
     credentials: "environment" | "secret";
     created_ms: number;
-    /** Teams that have it. */
     teams: string[];
 };
-/** The result for one run. */
 export type BulkResult = {
     id: string;
     entity: string | null;
     done: ("update" | "delete" | "restore" | "stop") | null;
-    /** Why it was not changed. */
     error: string | null;
 };
-/** The results of a change of many runs. */
-export type BulkResults = {
-    /** In the order of the request. */
-    results: BulkResult[];
-};
-/** The versions of one artifact together. */
 export type Collection = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
 };
-/** The numbers of a column in the runs of a group. */
 export type ColumnSummary = {
-    /** How many runs have a number. */
     n: number;
     min: number | null;
     mean: number | null;
     max: number | null;
     sum: number | null;
 };
-/** A line that matches, without control characters. */
 export type ConsoleMatch = {
     time_ms: number;
     host: string;
     rank: number | null;
-    /** Of the line in the output of its process, from 0. */
     number: number;
     stream: "stdout" | "stderr";
     text: string;
-    /** The lines before it that the same process printed. */
     before: string[];
     after: string[];
 };
-/** Which cost centre pays for a team, a user or a project from a day on. */
 export type CostCentreAssignment = {
-    /** None: it is gone. */
     entity: string | null;
-    /** None: all projects that have no cost centre of their own. */
     project: string | null;
     valid_from: string;
-    /** None: none, so the team or user itself. */
     cost_centre: string | null;
 };
-/** Who pays. */
 export type CostCentre = {
     code: string;
     name: string;
@@ -4113,142 +1490,96 @@ export type CostCentre = {
     contact: string;
     purchase_order: string;
 };
-/** What a finding cost. */
 export type Cost = {
     device_hours: number;
     money: number | null;
 };
-/** A custom role. */
 export type CustomRole = {
     id: number;
     name: string;
     description: string;
     base: "viewer" | "member";
-    /** Actions that it adds to its base. */
     permissions: string[];
-    /** How many memberships have it. */
     people: number;
-    /** In how many teams. */
     teams: number;
 };
-/** A dataset as a node: that of one name and digest in a project. */
 export type DatasetNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
     id: number;
     digest: string;
     source_type: string;
-    /** The first 500 characters of where it is from. */
     source: string;
 };
-/**
- * What depends on versions of artifacts: at most 100 of each are shown.
- *
- *     What the requester may not read is counted and not shown.
- */
 export type Dependents = {
-    /** The runs that used it, the newest first. */
     used_by: RunNode[];
     used_by_total: number;
-    /** The versions that these runs made. */
     made_from: VersionNode[];
     made_from_total: number;
-    /** Where it is linked: it must be unlinked there first. */
     links: VersionName[];
-    /** 100: as many, or more. */
     links_total: number;
-    /** Those that go with it. */
     aliases: string[];
-    /** It is not linked. */
     deletable: boolean;
-    /** `artifact:delete` if the requester may delete it. */
     may: string[];
 };
-/** How much one metric differs: the series of it that differs most, and how many differ alike. */
 export type Difference = {
     kind: "sampled" | "logged";
     key: string;
     host: string;
-    /** None for a logged value. */
     role: string | null;
-    /** Of the process that logged it; None for a sampled series. */
     rank: number | null;
     unit: string;
-    /** Title of its chart. */
     chart: string;
-    /** `level`: most values differ; `spike`: some are farther away than any outside. */
     how: "level" | "spike";
-    /** `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest. */
     part: "cause" | "logged" | "effect" | "volume";
-    /** How many series of the metric differ alike. */
     series: number;
-    /** On how many hosts. */
     hosts: number;
-    /** The statistic: 0 is no difference, 100 is the maximum. */
     score: number;
     inside: DifferencePart;
     outside: DifferencePart;
 };
-/** When a rule would have fired. */
 export type DryRun = {
-    /** How often it would have fired. */
     times: number;
-    /** On how many runs it was evaluated. */
     runs: number;
-    /** On how many it is at most: the newest. */
     most_runs: number;
     from_ms: number;
-    /** The newest 500. */
     firings: PastFiring[];
-    /** Some of what it was evaluated on, to draw. */
     metrics: EvaluatedMetric[];
 };
-/** An address of a user. */
 export type Email = {
     id: number;
     address: string;
     verified_ms: number | null;
     primary: boolean;
-    /** Mail to it was refused lately. */
     failing: boolean;
-    /** What signs in by it: `password`, and ids of providers. */
     login_methods: string[];
     created_ms: number;
 };
-/** How a run of a sweep ended. */
 export type Ending = {
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     exit_code: number | null;
     signal: number | null;
     out_of_memory: boolean | null;
 };
-/** A file of a version. */
 export type Entry = {
     path: string;
-    /** The MD5 of a file as base64; of a reference: what identifies it. */
     digest: string;
     bytes: number | null;
-    /** Where the content is; null: it is a file. */
     reference: string | null;
     sha256: string | null;
 };
-/** A metric of a run that the rule was evaluated on. */
 export type EvaluatedMetric = {
     run: string;
     project: string;
     key: string;
     host: string;
 };
-/** By which channels an event is notified. */
 export type EventChoice = {
     email: boolean;
     slack: boolean;
-    /** Only events of this level or a higher one. */
     min_level: "info" | "warning" | "error";
 };
-/** An event of a run. */
 export type Event = {
     time_ms: number;
     name: string;
@@ -4259,75 +1590,38 @@ export type Event = {
     data: {
         [key: string]: Json;
     };
-    /** The user who made the change, or whose key sent the event; None: nobody known. */
     author: RunAuthor | null;
-    /** The service account that did; None if none did. */
     service_account: RunServiceAccount | null;
 };
-/** The value of a series that decided, and what it is compared with. */
 export type Evidence = {
     key: string;
-    /** The series in words. */
     name: string;
     host: string;
     value: number;
     unit: string;
     normal: number | null;
 };
-/** A fact of all runs. */
 export type FactRow = {
     section: "run" | "config" | "git" | "packages" | "hardware" | "environment";
     name: string;
-    /** Whether the runs differ in it, or some do not have it. */
     differs: boolean;
-    /** Of each run; one value if it does not differ. */
     values: Json[];
-    /** Places of the runs that do not have it. */
     absent: number[];
 };
-/** The second factors that a user may choose from. */
-export type Factors = {
-    code: boolean;
-    /** What a browser needs to ask for one. */
-    passkey: {
-        [key: string]: Json;
-    } | null;
-};
-/** Why a run failed. */
 export type Failure = {
-    /** `running` if a rank has failed and others have not ended. */
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** The reason on one line. */
     title: string;
-    /** The name of the exception's class. */
     exception: string | null;
-    /** What the exception says; may have several lines. */
     message: string | null;
     exit_code: number | null;
     signal: number | null;
     out_of_memory: boolean | null;
-    /** Of the process that failed first, as are exit code and signal. */
     host: string | null;
     rank: number | null;
-    /** When that process ended. */
     time_ms: number | null;
-    /** What it printed last, at most 20 lines. */
     lines: PrintedLine[];
-    /** How to record more, where the reason is not known. */
     hint: string | null;
 };
-/** A name that a filter can compare. */
-export type FieldChoice = {
-    name: string;
-    kind: "text" | "number" | "duration" | "time";
-    /** Up to 20 values, the most frequent first. */
-    values: (string | number | null)[];
-};
-/** The fields that a filter can name. */
-export type FieldChoices = {
-    fields: FieldChoice[];
-};
-/** A rule: what it finds, what that means, how it decides and what to do about it. */
 export type FindingRule = {
     id: string;
     title: string;
@@ -4336,7 +1630,6 @@ export type FindingRule = {
     advice: string;
     needs: string[];
 };
-/** All rules, and by the name of a signal what to install or switch on to have it. */
 export type FindingRules = {
     version: number;
     rules: FindingRule[];
@@ -4344,16 +1637,12 @@ export type FindingRules = {
         [key: string]: string;
     };
 };
-/** Something that is wrong with a run, or worth to know. */
 export type Finding = {
     id: string;
     severity: "critical" | "warning" | "info";
     confidence: "certain" | "likely" | "possible";
-    /** ms UTC. */
     from_ms: number;
-    /** ms UTC; null while it goes on. */
     to_ms: number | null;
-    /** Of the run's time, 0 to 1. */
     share: number;
     hosts: string[];
     devices: number[];
@@ -4364,14 +1653,12 @@ export type Finding = {
     advice: string;
     docs: string;
 };
-/** What the rules say about a run. */
 export type Findings = {
     verdict: Verdict;
     findings: Finding[];
     fine: string[];
     undecided: Undecided[];
 };
-/** A time at which a rule fired for a series. */
 export type Firing = {
     id: number;
     rule_id: number;
@@ -4383,71 +1670,46 @@ export type Firing = {
     severity: "info" | "warning" | "error";
     value: number | null;
     fired_ms: number;
-    /** None while it fires. */
     ended_ms: number | null;
-    /** Who was to be, or why nobody was. */
     notified: string;
     notifications: FiringNotification[];
 };
-/** A device as it is now. None: not known. */
 export type FleetDevice = {
-    /** `gpu`, `tpu`, `trn` or `ipu`: the beginning of its keys. */
     kind: string;
     index: string;
     model: string | null;
     memory_bytes: number | null;
-    /** % */
     use: number | null;
-    /** Used share of its memory, %. */
     memory: number | null;
     memory_used_bytes: number | null;
-    /** W */
     power: number | null;
-    /** W */
     power_limit: number | null;
-    /** °C */
     temperature: number | null;
-    /** Whether a run uses it. */
     in_use: boolean | null;
-    /** Ids of the runs that use it. */
     runs: string[];
     flags: ("idle" | "throttled" | "hot" | "lost")[];
 };
-/** A host as it is now. */
 export type FleetHost = {
     name: string;
-    /** `running`: a run is on it; `lost`: its newest run was lost; `ended`: its newest run has ended. */
     state: "running" | "lost" | "ended";
-    /** Of its newest record. */
     last_ms: number;
-    /** Those on it now; otherwise its newest one. */
     runs: HostRun[];
-    /** % */
     cpu: number | null;
-    /** % */
     memory: number | null;
     devices: FleetDevice[];
-    /** Its own and those of its devices. */
     flags: ("idle" | "throttled" | "hot" | "lost")[];
 };
-/** The metric by which a run is judged, and its course. */
 export type GoalLine = {
     name: string;
-    /** As `define_metric` says, else as its name suggests; None if that is not known. */
     goal: ("minimize" | "maximize") | null;
-    /** As the summary has it. */
     last: number | null;
-    /** Means in equal parts of the run's time; None is a gap. */
     line: (number | null)[];
 };
-/** A link without its secret. */
 export type GuestLink = {
     id: number;
     created_ms: number;
-    /** None: until it is revoked. */
     expires_ms: number | null;
 };
-/** A run on a host; times and state are those of its part on this host. */
 export type HostRun = {
     id: string;
     entity: string | null;
@@ -4456,37 +1718,26 @@ export type HostRun = {
     author: RunAuthor | null;
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
     started_ms: number;
-    /** Of its newest record. */
     last_ms: number;
-    /** Indexes of the devices that it used; None: not known. */
     devices: number[] | null;
 };
-/** Parameters, the most important first. */
 export type Importances = {
-    /** How many have the number; fewer than 10 say nothing. */
     runs: number;
-    /** The share of its variance that is predicted for runs that were not learned from. */
     score: number | null;
     parameters: ParameterImportance[];
 };
-/** Something of which the user is notified. */
 export type InboxItem = {
     id: string;
-    /** `run.crashed`, `team.join_request`, `team.invitation` and others. */
     kind: string;
     level: "info" | "warning" | "error";
     title: string;
     text: string;
-    /** What it is about, such as `team/project`; may be empty. */
     place: string;
-    /** Where it leads on this server. */
     path: string | null;
     time_ms: number;
-    /** Somebody waits for the user's answer. */
     needs_decision: boolean;
     unread: boolean;
 };
-/** A service whose tokens programs may show instead of keys. */
 export type Issuer = {
     id: number;
     name: string;
@@ -4494,91 +1745,48 @@ export type Issuer = {
     audience: string;
     enabled: boolean;
     created_ms: number;
-    /** Its keys were entered here: the server does not ask the issuer. */
     pasted_keys: boolean;
 };
-/** A key without its secret. */
 export type Key = {
-    /** The shown part of the key. */
     id: string;
     name: string;
     scope: "ingest" | "read" | "write" | "full";
-    /** Those that it works in; empty: all. */
     teams: string[];
     created_ms: number;
     expires_ms: number | null;
     last_used_ms: number | null;
     revoked_ms: number | null;
 };
-/** The newest values of one host of a running run. */
-export type Latest = {
-    run: string;
-    project: string;
-    host: string;
-    t: {
-        [key: string]: number;
-    };
-    values: {
-        [key: string]: number;
-    };
-    /** The team or user that has the project. */
-    entity: string | null;
-};
-/**
- * Which node was made from which: a run made the target, or the target is a run that used the source.
- *
- *     A registered version was made from a logged model.
- */
 export type LineageEdge = {
-    /** The index of a node. */
     source: number;
     target: number;
 };
-/**
- * A run, version, dataset or logged model.
- *
- *     All of them are null for one that the requester may not read, or that is in the trash.
- */
 export type LineageNode = {
     kind: "run" | "version" | "dataset" | "model";
-    /** Steps from the first node; negative: what it was made from. */
     generation: number;
     run: RunNode | null;
     version: VersionNode | null;
     dataset: DatasetNode | null;
     model: ModelNode | null;
-    /** It was made from something that is not among the nodes. */
     more_before: boolean;
-    /** Something that is not among the nodes was made from it. */
     more_after: boolean;
 };
-/** What a run or version was made from, and what was made from it, as a graph. */
 export type Lineage = {
-    /** That of the path first, then by generation. */
     nodes: LineageNode[];
     edges: LineageEdge[];
-    /** There are more nodes within these generations than are shown. */
     truncated: boolean;
 };
-/** A version in a collection of a registry. */
 export type LinkedVersion = {
     collection: string;
     version: number;
     aliases: string[];
     tags: string[];
-    /**
-     * Properties
-     * The tags of MLflow's clients that have a value.
-     */
     properties: {
         [key: string]: string;
     };
-    /** As MLflow's clients set it. */
     stage: string;
     description: string;
-    /** Who linked it; empty if that is not known. */
     author: string;
-    /** When it was linked. */
     created_ms: number;
     downloads: number;
     digest: string;
@@ -4587,30 +1795,24 @@ export type LinkedVersion = {
     metadata: {
         [key: string]: Json;
     };
-    /** The run that logged it, if the requester may read it. */
     run: string | null;
     run_entity: string | null;
     run_project: string | null;
-    /** Null: it is in this registry only, or the requester may not read the project. */
     source: LinkSource | null;
-    /** Those of the run that were asked for. */
     fields: {
         [key: string]: string | number;
     };
 };
-/** A project in a list. `deleted_ms` is there in the trash only. */
 export type ListedProject = {
     name: string;
     entity: string;
     visibility: Visibility;
     owner: string | null;
-    /** Without those in the trash. */
     runs: number;
     newest_ms: number | null;
     created_ms: number;
     deleted_ms: number | null;
 };
-/** A run in a list with the requested columns. */
 export type ListedRun = {
     id: string;
     project: string;
@@ -4619,154 +1821,96 @@ export type ListedRun = {
     job_type: string | null;
     tags: string[];
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** ms UTC, as all times. */
     started_ms: number;
-    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
-    /**
-     * The first line of its notes, cut after 200 characters.
-     * @default
-     */
     notes: string;
-    /**
-     * By the names in `columns`; None: no value.
-     * @default {}
-     */
     columns: {
         [key: string]: string | number | null;
     };
-    /**
-     * By key: means in equal parts of the run's time; None is a gap. Empty without values.
-     * @default {}
-     */
     sparklines: {
         [key: string]: (number | null)[];
     };
-    /** If requested, of the first 20 runs of the page; None: it logged no such metric. */
     goal?: GoalLine | null;
 };
-/** A team, user or project whose runs lost device-hours. */
 export type LosingPlace = {
-    /** The team or user. */
     entity: string | null;
-    /** null for all projects of a team or user. */
     project: string | null;
-    /** Whether you may read the runs of the project; null for a team or user. */
     readable: boolean | null;
     device_hours: number;
     money: number | null;
     runs: number;
 };
-/** A run that lost device-hours to a cause. */
 export type LosingRun = {
     run: string;
     name: string;
     entity: string | null;
     project: string;
     cause: string;
-    /** Of the finding to which it lost most, as are the times. */
     text: string;
     from_ms: number;
-    /** ms UTC; null while it goes on. */
     to_ms: number | null;
     device_hours: number;
     money: number | null;
 };
-/** Device-hours that runs lost, by cause, the most first. No hour counts twice. */
 export type LostHours = {
     since_ms: number;
     until_ms: number;
-    /** Of the organisation's prices; null: these are not used. */
     currency: string | null;
     device_hours: number;
     money: number | null;
     causes: LostTimeCause[];
     judged_runs: number;
-    /** Runs of the period that are not judged yet. */
     waiting_runs: number;
 };
-/** What was lost to findings of one id. */
 export type LostTimeCause = {
     id: string;
     title: string;
     device_hours: number;
-    /** null: nothing has a price, or you may not see prices. */
     money: number | null;
     runs: number;
 };
-/** The versions of one artifact together, with where they are. */
 export type MatchingCollection = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
 };
-/** A key under which a run logged media. */
 export type MediaKey = {
     key: string;
-    /** `image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`. */
     kind: string;
-    /** Number of records. */
     count: number;
     first_step: number | null;
     last_step: number | null;
     last_ms: number;
 };
-/** One logged image, table or other medium. */
-export type MediaRecord = {
-    key: string;
-    kind: string;
-    step: number | null;
-    time_ms: number;
-    rank: number | null;
-    host: string;
-    /** Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
-    items: {
-        [key: string]: Json;
-    }[];
-};
-/** A member of a team. */
 export type Member = {
     name: string;
     display_name: string;
@@ -4775,27 +1919,18 @@ export type Member = {
     access: "full" | "viewer" | "none";
     created_ms: number;
     last_seen_ms: number | null;
-    /** When the membership ends. */
     expires_ms: number | null;
     added_by: string | null;
-    /** For those who may see it. */
     email?: string | null;
-    /** The digest of the picture; in lists. */
     picture?: string | null;
 };
-/** The newest value of a metric that a run measured of a logged model. */
 export type ModelMetric = {
     key: string;
-    /** A number; one that JSON does not have as text, such as `NaN`. */
     value: number | string;
-    /** Null: it is in the trash, or in another project. */
     run: string | null;
-    /** The name of what it was measured on; empty: it is not known. */
     dataset: string;
 };
-/** A logged model as a node. */
 export type ModelNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -4803,7 +1938,6 @@ export type ModelNode = {
     type: string | null;
     created_ms: number;
 };
-/** The scopes that a link can mute, named as in the mail. */
 export type Mute = {
     entity: string;
     project: string;
@@ -4811,27 +1945,10 @@ export type Mute = {
     scopes: ("team" | "project" | "run")[];
     muted: ("team" | "project" | "run")[];
 };
-/** A team of the requester, with their role. */
-export type MyTeam = {
-    name: string;
-    display_name: string;
-    role: string;
-    custom_role: string | null;
-    members: number;
-    created_ms: number;
-};
-/** A run of a request. */
-export type NamedRun = {
-    id: string;
-    /** Where several teams or users have a run of this id. */
-    entity?: string | null;
-};
-/** A user or team in a list. */
 export type Named = {
     name: string;
     display_name: string;
 };
-/** A row that the training has logged. */
 export type NewRow = {
     host: string;
     rank: number | null;
@@ -4841,7 +1958,6 @@ export type NewRow = {
         [key: string]: number | null;
     };
 };
-/** Samples that a host has sent. */
 export type NewSample = {
     host: string;
     role: string;
@@ -4850,14 +1966,11 @@ export type NewSample = {
         [key: string]: number | null;
     };
 };
-/** A message of an automation to one receiver. */
 export type Notification = {
     id: number;
     automation: number | null;
     event: string;
-    /** By what it is sent. */
     channel: string;
-    /** Whom it is for. */
     receiver: string;
     title: string;
     state: "pending" | "finished" | "failed" | "dropped";
@@ -4866,11 +1979,9 @@ export type Notification = {
     answer: string | null;
     error: string | null;
     created_ms: number;
-    /** When it is tried again; None: it is not. */
     next_ms: number | null;
     ended_ms: number | null;
 };
-/** A user as administrators see them. */
 export type OrgMember = {
     name: string;
     display_name: string;
@@ -4878,7 +1989,6 @@ export type OrgMember = {
     org_role: "member" | "admin";
     access: "full" | "viewer" | "none";
     billing_role: "none" | "viewer" | "admin";
-    /** `inactive`: not seen for half a year. */
     state: string;
     teams: string[];
     login_methods: string[];
@@ -4886,49 +1996,37 @@ export type OrgMember = {
     created_ms: number;
     delete_after_ms: number | null;
 };
-/** A team as administrators of the organisation see it. */
 export type OrgTeam = {
     name: string;
     display_name: string;
     type: "work" | "academic";
     company: string;
-    /** Of new projects. */
     default_visibility: Visibility;
     members: number;
     created_ms: number;
     deleted_ms: number | null;
     without_administrator: boolean;
 };
-/** The settings by name. `picture`: the digest of the organisation's picture. */
 export type OrganisationSettings = {
     settings: {
         [key: string]: OrganisationSetting;
     };
     picture: string | null;
-    /** That work now: they end if public links are switched off. */
     public_links: number;
 };
-/** How much a parameter decides. */
 export type ParameterImportance = {
-    /** A field of the configuration. */
     name: string;
-    /** Of what all parameters decide together, from 0 to 1. */
     share: number;
-    /** Of ranks (Spearman), from -1 to 1; None for texts. */
     correlation: number | null;
-    /** How many different values there are. */
     values: number;
 };
-/** A passkey of a user. */
 export type Passkey = {
     id: number;
     name: string;
-    /** It is synced to other devices of the user. */
     backed_up: boolean;
     created_ms: number;
     last_used_ms: number | null;
 };
-/** A time at which the rule would have fired. `ended_ms`: None while it would fire. */
 export type PastFiring = {
     run: string;
     project: string;
@@ -4938,54 +2036,35 @@ export type PastFiring = {
     fired_ms: number;
     ended_ms: number | null;
 };
-/** A payment at the service. */
-export type Payment = {
-    provider: string;
-    /** By which the service knows the payment. */
-    reference: string;
-    /** Where it is paid; "": no more. */
-    url: string;
-    state: "open" | "paid" | "expired";
-};
-/** A user's events, exceptions and times of notifications. */
 export type PersonalAlerts = {
     events: ChosenEvents;
     quiet: QuietHours;
     digest: "off" | "hourly" | "daily";
-    /** When the daily digest is sent: `08:00`. */
     daily_at: string;
     time_zone: string;
-    /** The exceptions of projects. */
     projects: ProjectAlerts[];
     exceptions: AlertException[];
-    /** The server sends mail. */
     mail: boolean;
-    /** The user's own channel; None: there is none. */
     slack: OwnSlackChannel | null;
-    /** Channels can be chosen at Slack. */
     slack_app: boolean;
 };
-/** A category's included units and limit in a plan. */
 export type PlanLimit = {
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
     included: number;
     limit: number | null;
     refuse_new_runs: boolean;
 };
-/** A line of the output, without control characters and secrets. */
 export type PrintedLine = {
     time_ms: number;
     stream: "stdout" | "stderr";
     text: string;
 };
-/** A profile with all its fields, as its owner sees it. */
 export type Profile = {
     display_name: string;
     institution: string;
     bio: string;
     location: string;
     links: ShownLink[];
-    /** Markdown. */
     intro: string;
     hide_teams: boolean;
     default_visibility: string;
@@ -4998,71 +2077,27 @@ export type Profile = {
     mail_address: string;
     default_entity: string;
 };
-/** A project. Of one that the requester may change but not read: its name, owner and visibility only. */
-export type ProjectDetail = {
-    name: string;
-    entity: string;
-    /** @default  */
-    description: string;
-    /**
-     * Markdown.
-     * @default
-     */
-    overview: string;
-    /** @default  */
-    overview_html: string;
-    visibility: Visibility;
-    /**
-     * The visibilities that it cannot get, and why; none for who may not change it.
-     * @default {}
-     */
-    blocked_visibilities: {
-        [key: string]: string;
-    };
-    owner: string | null;
-    /** @default 0 */
-    created_ms: number;
-    deleted_ms: number | null;
-    purged_ms: number | null;
-    /** @default 0 */
-    runs: number;
-    newest_ms: number | null;
-    /** @default false */
-    starred: boolean;
-    /**
-     * What the requester may do with it and in it.
-     * @default []
-     */
-    may: string[];
-};
-/** Who was added to a project: a user, or a service account. */
 export type ProjectMember = {
     name: string;
     display_name: string;
     service_account: boolean;
-    /** None: the role in the team. */
     role: ("viewer" | "member" | "admin") | null;
     custom_role: string | null;
     created_ms: number;
 };
-/** A project with runs. */
 export type Project = {
     name: string;
-    /** The team or user whose it is; None without accounts. */
     entity: string | null;
     runs: number;
     running: number;
-    /** Start of its newest run, ms UTC. */
     newest_ms: number;
 };
-/** Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
 export type QuietHours = {
     on: boolean;
     start: string;
     end: string;
     errors_pass: boolean;
 };
-/** A process of a training. */
 export type Rank = {
     host: string;
     pid: number;
@@ -5074,7 +2109,6 @@ export type Rank = {
     out_of_memory: boolean | null;
     ended_ms: number | null;
 };
-/** A price, in the organisation's currency for one unit. */
 export type Rate = {
     id: number;
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
@@ -5087,75 +2121,52 @@ export type Rate = {
     note: string;
     created_by: string;
 };
-/** How many users reacted to a comment with an emoji. */
 export type Reaction = {
     emoji: string;
     count: number;
     mine: boolean;
 };
-/** A user who administers a registry. */
-export type RegistryAdmin = {
-    name: string;
-    display_name: string;
-    /** Since when. */
-    created_ms: number;
-};
-/** A collection of a registry. */
 export type RegistryCollection = {
     name: string;
     type: string;
-    /** `sequence`: versions that were logged; `portfolio`: that were linked. */
     kind: string;
     description: string;
     tags: string[];
     versions: number;
     created_ms: number;
     updated_ms: number;
-    /** After how long versions are deleted that say nothing about it; null: they are kept. */
     ttl_s: number | null;
-    /** The number of its newest version. */
     newest: number | null;
-    /** Alias → number of a version. */
     aliases: {
         [key: string]: number;
     };
-    /** Who made it. */
     owner: string | null;
-    /** Of all its versions. */
     downloads: number;
 };
-/** A user or team with a role in a registry of the organisation. */
 export type RegistryMember = {
     name: string;
     display_name: string;
     role: "viewer" | "member" | "admin";
-    /** Since when they have the role. */
     created_ms: number;
 };
-/** A registry: collections of versions that were linked to it. */
 export type Registry = {
     name: string;
-    /** The team or user that keeps it, or `organisation`. */
     entity: string | null;
     description: string;
-    /** Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
     visibility: string;
     created_ms: number;
     changed_ms: number;
     collections: number;
     versions: number;
 };
-/** A comment. */
 export type ReportComment = {
     id: number;
     reply_to: number | null;
-    /** None: the author's account was deleted, or the comment was. */
     author: string | null;
     author_name: string | null;
     block: string | null;
     panel: string | null;
     x: number | null;
-    /** Empty: it was deleted, but others have replied. */
     text: string;
     html: string;
     created_ms: number;
@@ -5165,25 +2176,20 @@ export type ReportComment = {
     reactions: Reaction[];
     may: CommentRights;
 };
-/** A user who is editing a report. */
 export type ReportEditor = {
     name: string;
     display_name: string;
 };
-/** A report with its blocks. */
 export type Report = {
     id: number;
-    /** Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
     slug: string;
     entity: string;
     project: string;
-    /** None: the author's account was deleted. */
     author: string | null;
     service_account: string | null;
     title: string;
     description: string;
     state: "draft" | "published";
-    /** Of the working copy. */
     revision: number;
     published_revision: number | null;
     published_ms: number | null;
@@ -5193,101 +2199,62 @@ export type Report = {
     unpublished_changes: boolean;
     starred: boolean;
     followed: boolean;
-    /** That the blocks are of. */
     shown_revision: number;
     blocks: (ReportText | ReportImage | ReportPanels)[];
-    /** The blocks of text as HTML, by their ids. */
     html: {
         [key: string]: string;
     };
     may: ReportRights;
 };
-/** A person with whom a report is shared. */
 export type ReportShare = {
     name: string;
-    /** `edit`: may change and publish it too. */
     role: "view" | "edit";
     created_ms: number;
 };
-/** A version of a report. */
 export type ReportVersion = {
     revision: number;
-    /** None: a service account, or the author's account was deleted. */
     author: string | null;
     created_ms: number;
-    /** It is or was what readers see. */
     is_published: boolean;
 };
-/** A comment on a request. */
 export type RequestComment = {
     author: string;
     text: string;
     html: string;
     created_ms: number;
 };
-/** A training went on after a restart. */
 export type Resume = {
-    /** ms UTC: of the last value before it. */
     after_t: number;
-    /** Of that value; may be higher than `step`. */
     after_step: number;
-    /** ms UTC: of the first value after it. */
     t: number;
     step: number;
 };
-/** A rule of a team or user. */
-export type Rule = {
-    id: number;
-    name: string;
-    /** As in a file of rules. */
-    rule: {
-        [key: string]: Json;
-    };
-    enabled: boolean;
-    /** None: not muted. */
-    muted_until_ms: number | null;
-    created_ms: number;
-    changed_ms: number;
-};
-/** The user whose run it is. */
 export type RunAuthor = {
     id: number;
-    /** The user name; None for a deleted user. */
     name: string | null;
     display_name: string;
-    /** The user's picture is at `/-/picture/{picture}`; None: none. */
     picture: string | null;
 };
-/** Runs with the same values. */
 export type RunGroup = {
-    /** By the names in `by`; None where the runs have no value. */
     values: {
         [key: string]: string | number | null;
     };
     runs: number;
-    /** How many runs are in each state; none is left out. */
     states: {
         [key: string]: number;
     };
-    /** When the first and the last of the runs started. */
     started_ms: (number | null)[];
-    /** How long the runs took, or have taken so far. */
     duration_ms: ColumnSummary;
     columns: {
         [key: string]: ColumnSummary;
     };
 };
-/** A page of groups of runs. */
 export type RunGroups = {
     groups: RunGroup[];
-    /** Groups on all pages. */
     total: number;
-    /** The `after` of the next page; None on the last. */
     next: string | null;
 };
-/** A run as a node. */
 export type RunNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     run: string;
@@ -5296,36 +2263,22 @@ export type RunNode = {
     job_type: string;
     started_ms: number;
 };
-/** A page of runs. */
 export type RunPage = {
     runs: ListedRun[];
-    /** Runs that match the filters, on all pages. */
     total: number;
-    /** The `after` of the next page; None on the last. */
     next: string | null;
-    /**
-     * Runs whose system statistics or verdicts are not computed yet: they have none for now.
-     * @default 0
-     */
     pending: number;
 };
-/** The series of a run by metric, without their values. */
 export type RunPlan = {
     run: string;
-    /** The position in the run: an event stream after it misses nothing. */
     cursor: string;
-    /** Time of the newest sample; 0 without samples. */
     newest_ms: number;
-    /** Series that match, on all pages. */
     total: number;
-    /** The `skip` of the next page; None on the last. */
     next: number | null;
     places: PlannedPlace[];
     metrics: PlannedMetric[];
-    /** Parts that could not be read. */
     problems: string[];
 };
-/** A run in a list. */
 export type RunRow = {
     id: string;
     project: string;
@@ -5334,93 +2287,64 @@ export type RunRow = {
     job_type: string | null;
     tags: string[];
     state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
-    /** None if a signal ended it or its end was not recorded. */
     exit_code: number | null;
     signal: number | null;
-    /** Whether the kernel killed it because memory was exhausted. */
     out_of_memory: boolean | null;
-    /** ms UTC, as all times. */
     started_ms: number;
-    /** None while the run is running. */
     ended_ms: number | null;
     duration_ms: number;
     hosts: HostState[];
     summary: {
         [key: string]: Json;
     };
-    /** By host: the newest values of the keys requested with `last`. */
     last: {
         [key: string]: {
             [key: string]: number | null;
         };
     };
-    /** When a user requested its end; None if not requested. */
     stop_requested_ms: number | null;
-    /** The team or user that has the project; None without accounts. */
     entity: string | null;
-    /** None without accounts, and if nobody is known. */
     author: RunAuthor | null;
-    /** None if a user's own key sent the run. */
     service_account: RunServiceAccount | null;
-    /** None until the run is judged; `/runs/{run}/findings` has the findings. */
     verdict: RunVerdict | null;
     starred: boolean;
-    /** When it was moved to the trash; None if it is not there. */
     deleted_ms: number | null;
-    /** What the requester may do with it: `run:stop`, …; left out in live events. */
     may?: string[] | null;
 };
-/** The service account that sent a run. */
 export type RunServiceAccount = {
     id: number;
     name: string;
     deleted: boolean;
 };
-/** What the findings about a run come to. */
 export type RunVerdict = {
-    /** Of the finding that costs most, `healthy` or `unknown`. */
     id: string;
     text: string;
-    /** Of the worst finding; `healthy` if there is only information. */
     severity: "critical" | "warning" | "healthy" | "unknown";
     lost_device_hours: number;
-    /** The ids of all findings, the most important first. */
     findings: string[];
-    /** ms UTC. */
     judged_ms: number;
 };
-/** A file that a run saved. */
 export type SavedFile = {
     name: string;
     bytes: number;
-    /** The media type, from the content. */
     type: string;
     sha256: string;
     time_ms: number;
 };
-/** An account of programs. */
 export type ServiceAccount = {
     name: string;
-    /** `builtin`; `external` if it shows tokens of an issuer; `legacy` for tokens from before accounts. */
     kind: string;
-    /** None: of the organisation. */
     team: string | null;
-    /** Where its runs go that name no team. */
     default_team: string | null;
     reads_only: boolean;
     created_ms: number;
     disabled_ms: number | null;
-    /** How many it has that are not revoked. */
     keys: number;
-    /** When one of its keys was used. */
     last_used_ms: number | null;
 };
-/** A browser in which a user is signed in. */
 export type Session = {
     id: number;
-    /** It is the session of this request. */
     current: boolean;
-    /** The network of the client, without the last part of its address. */
     ip: string;
     agent: string;
     method: string;
@@ -5428,58 +2352,23 @@ export type Session = {
     seen_ms: number;
     expires_ms: number;
 };
-/** The first administrator, who is signed in now. */
-export type SetUp = {
-    account: Account;
-    next: string;
-    /** What requests had made of accounts before: names by kind. */
-    removed: {
-        [key: string]: string[];
-    };
-};
-/** The account after a sign-in, and in `next` the path of the page that follows. */
-export type SignedIn = {
-    account: Account;
-    next: string;
-};
-/** The app of Slack, without its secret. */
 export type SlackApp = {
     configured: boolean;
     client_id: string;
     has_secret: boolean;
-    /** What the app needs; None: the server's URL is not known. */
     redirect_url: string | null;
     editable: boolean;
-    /** What sets the app, so that it cannot be changed here. */
     enforced_by: string | null;
 };
-/** A channel of Slack of a team. */
 export type SlackDestination = {
     id: number;
-    /** What the team calls it. */
     channel: string;
-    /** What of its URL may be read. */
     shown: string;
     created_ms: number;
-    /** Since when Slack does not accept it; None: it does. */
     disabled_ms: number | null;
 };
-/** A line of a statement. */
-export type StatementLine = {
-    text: string;
-    project: string | null;
-    category: string;
-    model: string | null;
-    quantity: number;
-    unit: string;
-    included: number;
-    price: number;
-    amount: number;
-};
-/** A statement, or a draft of one. */
 export type Statement = {
     id: number;
-    /** None: a draft. */
     number: string | null;
     period: string;
     scope_kind: "entity" | "cost_centre";
@@ -5491,172 +2380,111 @@ export type Statement = {
     currency: string;
     total: number;
     reason: string;
-    /** The number of the statement that this one cancels or corrects. */
     replaces: string | null;
 };
-/** A number of each run. */
 export type StatisticRow = {
-    /** `summary.…`, `system.…`, or `duration` in seconds. */
     name: string;
-    /** Empty if it is not known. */
     unit: string;
-    /** Which is better, as the runs declare by `define_metric`. */
     goal: ("minimize" | "maximize") | null;
     values: (number | null)[];
-    /** Places of the best runs; empty without a goal. */
     best: number[];
 };
-/** Statistics of one series over the samples that have a value; None if none has. */
-export type Statistics = {
-    key: string;
-    host: string;
-    unit: string;
-    n: number;
-    min: number | null;
-    max: number | null;
-    mean: number | null;
-    p50: number | null;
-    p95: number | null;
-    last: number | null;
-    /** Increase of a counter, without resets; None for a gauge. */
-    total: number | null;
-};
-/** Tokens with this subject act as a service account. `team`: null for one of the organisation. */
 export type Subject = {
     subject: string;
     service_account: string;
     team: string | null;
 };
-/** An agent, by its id. */
-export type SweepAgent = {
-    id: string;
-};
-/** A run of a sweep. Without `run` it has not begun, or is deleted. */
 export type SweepRun = {
-    /** The id that the sweep has given the run. */
     id: string;
-    /** The id of the run; None before it has begun. */
     run: string | null;
     name: string | null;
     ending: Ending | null;
     started_ms: number | null;
     duration_ms: number | null;
-    /** An agent is to start it, and has not yet. */
     waits: boolean;
-    /** Nested as in the configuration; empty: not known yet. */
     parameters: {
         [key: string]: Json;
     };
-    /** Of the sweep's metric; of a run that has not ended, so far. */
     value: number | null;
     created_ms: number;
 };
-/** A sweep, with its best run. */
 export type Sweep = {
-    /** What agents and filters know it by: `sweep:ID`. */
     id: string;
     name: string;
     state: "pending" | "running" | "paused" | "finished" | "canceled";
     method: string;
     metric: string | null;
-    /** What is better of the metric. */
     goal: ("minimize" | "maximize") | null;
     configuration: {
         [key: string]: Json;
     };
-    /** The best value of the metric, of the runs that have ended. */
     best: number | null;
-    /** The run that has it. */
     best_run: string | null;
-    /** Agents that were heard from within five minutes. */
     agents: number;
     runs: number;
-    /** None: it goes on until somebody stops it. */
     expected_runs: number | null;
     created_ms: number;
     changed_ms: number;
-    /** What the user may do with it: `sweep:control`, `sweep:delete`. */
     may: string[];
 };
-/** The events that a team is notified of, and where. */
 export type TeamAlerts = {
     events: ChosenEvents;
     slack_destination: number | null;
     slack_destinations: AlertDestination[];
     routes: RuleRoutes;
-    /** Whom rules can notify. */
     targets: RuleTarget[];
     editable: boolean;
 };
-/** A team, and what the requester may do with it. */
 export type Team = {
     kind: "team";
     name: string;
     display_name: string;
-    /** The digest of the picture. */
     picture: string | null;
     description: string;
     type: "work" | "academic";
     company: string;
     created_ms: number;
-    /** Since when it is in the trash. */
     deleted_ms: number | null;
     may: string[];
 };
-/** A secret without its value. */
 export type TeamSecret = {
     name: string;
     created_ms: number;
     changed_ms: number;
-    /** None: no user set the value, or the user was deleted. */
     changed_by: string | null;
-    /** The webhooks that use it. */
     webhooks: string[];
 };
-/** The settings of a team by name, and what the requester may do with it. */
 export type TeamSettings = {
     settings: {
         [key: string]: TeamSetting;
     };
     may: string[];
-    /** That work now: they end if public links are switched off. */
     public_links: number;
 };
-/** After how long the versions of an artifact are deleted. */
 export type TimeToLive = {
     ttl_s: number | null;
-    /** Versions that are deleted because of it, now or later. */
     expiring_versions: number;
 };
-/** A rule that could not decide, and the series that it would need. */
 export type Undecided = {
     id: string;
     needs: string[];
     why: string;
 };
-/** How much of a category a team, a user or the organisation has used this month. */
 export type Use = {
-    /** None: the organisation. */
     entity: string | null;
     category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
-    /** None: charges of what has no price. */
     value: number | null;
     included: number;
     limit: number | null;
-    /** Of the limit; None without one. */
     percent: number | null;
-    /** At the end of the month, if it goes on so. */
     expected: number | null;
     refuses_new_runs: boolean;
 };
-/** The finding that costs most, `healthy` or `unknown`. */
 export type Verdict = {
     id: string;
     text: string;
 };
-/** A version of an artifact as a node. */
 export type VersionNode = {
-    /** The team or user that has the project; null without accounts. */
     entity: string | null;
     project: string;
     name: string;
@@ -5665,45 +2493,14 @@ export type VersionNode = {
     type: string;
     bytes: number;
     created_ms: number;
-    /** It was deleted: who made and used it is still known. */
     deleted: boolean;
-    /** Where it is linked, as far as the requester may read it. */
     links: VersionName[];
 };
-/** A saved view. */
-export type View = {
-    id: number;
-    kind: "runs" | "workspace";
-    name: string;
-    project: string;
-    entity: string | null;
-    /** Whose view it is; None: published for the project. */
-    owner: string | null;
-    data: {
-        [key: string]: Json;
-    };
-    revision: number;
-    changed_ms: number;
-    /** Why what was stored cannot be read; then there is nothing else in `data`. */
-    damaged: string | null;
-    /** `workspace:update` if you may change and delete it. */
-    may: string[];
-};
-/** Saved views. */
-export type Views = {
-    views: View[];
-    total: number;
-    /** Always None: a project has few views. */
-    next: string | null;
-};
-/** A webhook of a team. */
 export type Webhook = {
     id: number;
     name: string;
     url: string;
-    /** The name of the secret. */
     access_secret: string | null;
-    /** The name of the secret. */
     signing_secret: string | null;
     payload: string | null;
     enabled: boolean;

@@ -1,5 +1,6 @@
 {{- define "runvitals.name" -}}
-{{- if contains "runvitals" .Release.Name }}{{ .Release.Name | trunc 50 | trimSuffix "-" }}{{ else }}{{ printf "%s-runvitals" (.Release.Name | trunc 40 | trimSuffix "-") }}{{ end }}
+{{- /* The name of a StatefulSet or CronJob has at most 52 characters, of which `-clickhouse` has 11. */ -}}
+{{- if contains "runvitals" .Release.Name }}{{ .Release.Name | trunc 41 | trimSuffix "-" }}{{ else }}{{ printf "%s-runvitals" (.Release.Name | trunc 31 | trimSuffix "-") }}{{ end }}
 {{- end }}
 
 {{- define "runvitals.labels" -}}
@@ -38,6 +39,10 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ ternary "s3://runvitals/files" .Values.files .Values.trialStores.enabled }}
 {{- end }}
 
+{{- define "runvitals.listen" -}}
+{{ ternary "[::]" "0.0.0.0" .Values.server.ipv6 }}
+{{- end }}
+
 {{/* What Pod Security `restricted` asks of a pod, and of a container. */}}
 {{- define "runvitals.podSecurity" -}}
 runAsUser: 10001
@@ -57,10 +62,10 @@ capabilities: {drop: [ALL]}
 {{/* The addresses of the stores, as options of `runvitals server` and of `runvitals store`. */}}
 {{- define "runvitals.storeOptions" -}}
 {{- with include "runvitals.clickhouse" . }}
-- --store={{ . }}
+- {{ printf "--store=%s" . | quote }}
 {{- end }}
 {{- with include "runvitals.postgresql" . }}
-- --metadata={{ . }}
+- {{ printf "--metadata=%s" . | quote }}
 {{- end }}
 {{- end }}
 

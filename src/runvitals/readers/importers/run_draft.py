@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from runvitals.base.json_codec import dumps
@@ -157,9 +156,7 @@ class RunDraft:
     def __enter__(self) -> RunDraft:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         shutil.rmtree(self._draft, ignore_errors=True)  # it is gone if the run is complete
 
     def row(self, time_ms: int, step: float | None, data: Mapping[str, Any]) -> None:

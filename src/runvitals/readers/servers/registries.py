@@ -13,6 +13,7 @@ from runvitals.readers.servers import responses
 from runvitals.readers.servers.artifact_contents import ArtifactContents
 from runvitals.readers.servers.connection import ApiConnection, ServerError
 from runvitals.sdk.artifacts.download import FileSelection, download
+from runvitals.sdk.artifacts.local_paths import folder_of
 
 _PAGE: Final = 200
 _PREFIX: Final = "wandb-registry-"
@@ -125,9 +126,8 @@ class ServerRegistry:
             ServerError: a file could not be fetched.
         """
         found = self.version(name)
-        number = f"v{found['version']}"
-        target = folder or os.path.join("artifacts", f"{found['collection']}:{number}")
-        path = self._version(f"{found['collection']}:{number}")
+        target = folder or folder_of(found["collection"], found["version"])
+        path = self._version(f"{found['collection']}:v{found['version']}")
         download(_LinkedFiles(self._connection, path), target, FileSelection(tuple(include)))
         return os.path.abspath(target)
 

@@ -195,8 +195,6 @@ class Cursor:
             os.close(fd)
 
     def _load(self) -> None:
-        if self.spec.is_whole:
-            self._rename_old_files()
         try:
             self._restore(_read(self.path))
         except FileNotFoundError:
@@ -204,15 +202,6 @@ class Cursor:
         except (OSError, ValueError, OverflowError, TypeError, AttributeError, LookupError) as error:
             self.damaged = f"{self.path} is damaged ({error}): the run is delivered again from its beginning"
             self.positions, self.state, self.held = {}, {}, {}
-
-    def _rename_old_files(self) -> None:
-        """Rename the files of an earlier version, which were named after the destination itself."""
-        old = os.path.join(self.folder, FOLDER, f"{self.spec.old_slug}@{self.host}")
-        if os.path.exists(self.path) or not os.path.exists(f"{old}.json"):
-            return
-        for end in (".facts", ".json"):
-            with contextlib.suppress(FileNotFoundError):
-                os.rename(old + end, self.path.removesuffix(".json") + end)
 
     def _restore(self, value: dict[str, Any]) -> None:
         if value["version"] != VERSION:
@@ -373,7 +362,7 @@ def _read_cursor(folder: str, path: str, specs: Mapping[str, DestinationSpec]) -
     try:
         value = _read(path)
         spec = DestinationSpec(value["destination"])
-        if slug not in (spec.slug, spec.old_slug):
+        if slug != spec.slug:
             spec = specs.get(slug) or DestinationSpec(value["destination"], slug)
         return Cursor(folder, spec, str(value["host"]))
     except (OSError, ValueError, TypeError, AttributeError, KeyError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-import zlib
 from hashlib import blake2b
 from importlib import import_module
 from typing import cast
@@ -65,11 +64,6 @@ class DestinationSpec:
             return self._slug
         checksum = blake2b(self.text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         return f"{safe_name(redaction.text(self.name))[:24]}-{checksum}"
-
-    @property
-    def old_slug(self) -> str:
-        """The file name used by versions up to 0.5."""
-        return f"{safe_name(self.text)[:48]}-{zlib.crc32(self.text.encode('utf-8', 'surrogatepass')):08x}"
 
     @property
     def shown(self) -> str:

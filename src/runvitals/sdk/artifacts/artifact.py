@@ -10,12 +10,7 @@ from datetime import timedelta
 from importlib import import_module
 from typing import IO, Any, Final, NoReturn
 
-from runvitals.model.artifact_names import (
-    checked_aliases,
-    checked_description,
-    checked_label,
-    checked_tags,
-)
+from runvitals.model.artifact_names import checked_aliases, checked_description, checked_label, checked_tags
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import lookup
 from runvitals.sdk.artifacts.absent_names import ABSENT_NAMES
@@ -238,10 +233,7 @@ class Artifact:
     def new_file(
         self, name: str, mode: str = "w", encoding: str | None = None, policy: str = "mutable"
     ) -> Iterator[IO[Any]]:
-        """Write a new file of the artifact.
-
-        Args:
-            policy: ignored.
+        """Write a new file of the artifact; `policy` is ignored.
 
         Example:
             >>> with artifact.new_file("labels.json") as file:
@@ -289,9 +281,8 @@ class Artifact:
             per_page, start: ignored; W&B's function has them.
         """
         source = self._require_source()
-        return [
-            ArtifactFile(entry, source) for entry in source.entries() if names is None or entry.path in names
-        ]
+        entries = source.entries()
+        return [ArtifactFile(entry, source) for entry in entries if names is None or entry.path in names]
 
     def get_entry(self, name: str) -> ArtifactFile:
         """Return a file or reference by its path.
@@ -299,14 +290,12 @@ class Artifact:
         Raises:
             KeyError: there is none.
         """
-        for file in self.files():
-            if file.path == name:
-                return file
+        for file in self.files([name]):
+            return file
         raise KeyError(f"the artifact {self.name} has no file {name!r}")
 
-    def get_path(self, name: str) -> ArtifactFile:
-        """Return a file or reference by its path; W&B's former name of `get_entry`."""
-        return self.get_entry(name)
+    get_path = get_entry
+    """W&B's former name of `get_entry`."""
 
     def download(
         self,
@@ -454,8 +443,7 @@ class Artifact:
         if self._source is None:
             self._look()
         if self._source is None:
-            why = "was not logged" if self._scope is None else "has not arrived yet: call wait()"
-            raise ArtifactNotLogged(f"the artifact {self._name!r} {why}")
+            raise ArtifactNotLogged(f"the artifact {self._name!r} has not arrived yet: call wait()")
         return self._source
 
     def _look(self) -> bool:
@@ -483,21 +471,13 @@ class Artifact:
         """
         if self._draft is None:
             return
-        package = import_module("runvitals")  # it imports this module
-        if package.run is not None:
-            package.run.log_artifact(self)
-        else:
-            with package.init(project=project, job_type="auto") as run:
-                run.log_artifact(self)
+        with _open_run(project) as run:
+            run.log_artifact(self)
 
     def link(self, target_path: str, aliases: Sequence[str] | None = None) -> Artifact:
         """Link the version to a collection, in the open run or a run of its own; see `Run.link_artifact`."""
-        package = import_module("runvitals")
-        if package.run is not None:
-            linked: Artifact = package.run.link_artifact(self, target_path, aliases)
-        else:
-            with package.init(job_type="auto") as run:
-                linked = run.link_artifact(self, target_path, aliases)
+        with _open_run() as run:
+            linked: Artifact = run.link_artifact(self, target_path, aliases)
         return linked
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -507,3 +487,14 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<Artifact {self._name} of the type {self._type}>"
+
+
+@contextmanager
+def _open_run(project: str | None = None) -> Iterator[Any]:
+    """Give the open run, or one of its own for this block."""
+    package = import_module("runvitals")  # it imports this module
+    if package.run is not None:
+        yield package.run
+    else:
+        with package.init(project=project, job_type="auto") as run:
+            yield run

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from typing import Final
 
 from runvitals.model.artifact_names import checked_path
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.sdk.artifacts.download import copy, has_content
-from runvitals.sdk.artifacts.local_paths import local_path
+from runvitals.sdk.artifacts.local_paths import folder_of, local_path
 from runvitals.sdk.artifacts.lookup import ArtifactSource
 from runvitals.sdk.artifacts.references import is_readable
-
-_ROOT: Final = "artifacts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,4 @@ class ArtifactFile:
 
 def default_root(source: ArtifactSource) -> str:
     """Return the folder of a download for which none is named."""
-    version = source.version
-    return os.path.join(
-        _ROOT, f"{version.name}:v{version.version}".replace(":", "-" if os.name == "nt" else ":")
-    )
+    return folder_of(source.version.name, source.version.version)

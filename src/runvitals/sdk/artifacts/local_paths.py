@@ -4,6 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from typing import Final
+
+_ROOT: Final = "artifacts"
+
+
+def folder_of(name: str, version: int) -> str:
+    """Return the folder of a download for which none is named: `artifacts/NAME:vN`.
+
+    Raises:
+        ValueError: the name, which a server has sent, leads elsewhere.
+
+    Example:
+        >>> folder_of("weights", 3)
+        'artifacts/weights:v3'
+    """
+    separators = {"/", "\\", ":", "\0"}
+    if not name or not separators.isdisjoint(name) or not isinstance(version, int):
+        raise ValueError(
+            f"the server named the version {name!r}:v{version!r}: name the folder of the download"
+        )
+    return os.path.join(_ROOT, f"{name}{'-' if os.name == 'nt' else ':'}v{version}")
 
 
 def local_path(root: str, name: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from urllib.request import (
     HTTPDefaultErrorHandler,
     HTTPErrorProcessor,
@@ -29,7 +29,13 @@ from urllib.request import (
 from runvitals.base.replaced_files import replacing
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.store.files.bucket_location import SCHEMES
-from runvitals.store.files.bucket_objects import ObjectIdentity, object_identity, objects_below, read_object
+from runvitals.store.files.bucket_objects import (
+    VERSION,
+    ObjectIdentity,
+    object_identity,
+    objects_below,
+    read_object,
+)
 
 _TIMEOUT_S: Final = 30.0
 _SOON_S: Final = 5.0
@@ -91,6 +97,9 @@ class FoundReference(NamedTuple):
 def found_at(address: str) -> Iterator[FoundReference]:
     """Yield what is at an address, or all objects below it if it is a prefix of a bucket.
 
+    The address of an object names its version if its bucket keeps versions: it can be fetched although there
+    is a newer one. Lists of objects do not say which version each is.
+
     Raises:
         ValueError: contents with such an address cannot be read.
         OSError: it cannot be read, or there is nothing.
@@ -102,7 +111,8 @@ def found_at(address: str) -> Iterator[FoundReference]:
     missing: OSError = FileNotFoundError(f"{address} cannot be read: there is nothing below it")
     if not address.endswith("/") and parts.path:
         try:
-            yield FoundReference("", address, identity(address))
+            there = object_identity(address)
+            yield FoundReference("", _versioned(address, there), _object_identity(address, there))
             return
         except FileNotFoundError as error:
             missing = error
@@ -237,11 +247,11 @@ class _CheckedAddresses(HTTPRedirectHandler):
     def http_request(self, request: Request) -> Request:
         host = urlsplit(request.full_url).hostname or ""
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError:  # a proxy may know it
             return request
-        for *_, place in found:
-            if ip_address(str(place[0]).partition("%")[0]).is_link_local:
+        for *_, address in addresses:
+            if ip_address(str(address[0]).partition("%")[0]).is_link_local:
                 raise URLError(f"{host} is an address of this link, which references may not name")
         return request
 
@@ -264,6 +274,13 @@ for _handler in (
 def _web_identity(address: str, headers: Any) -> ContentIdentity:
     length = headers.get("Content-Length", "")
     return ContentIdentity(_tag(headers.get("ETag")) or address, int(length) if length.isdigit() else None)
+
+
+def _versioned(address: str, there: ObjectIdentity) -> str:
+    """Return the address of this version. Google Cloud numbers objects of buckets without versions, too."""
+    if there.version is None or VERSION in address or address.startswith("gs://"):
+        return address
+    return f"{address}{VERSION}{quote(there.version, safe='')}"
 
 
 def _object_identity(address: str, there: ObjectIdentity) -> ContentIdentity:

@@ -4,7 +4,7 @@ The local server (`runvitals ui`) has no accounts: there the declaration costs n
 It therefore names actions by their text, and imports nothing of accounts.
 
 Example:
-    >>> @router.patch("/runs/{run}", dependencies=[needs("run:update")])
+    >>> @router.patch("/runs/{run}", needs("run:update"))
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _nothing() -> None:
 
 
 def needs(permission: str, or_else: str | None = None) -> Any:
-    """Return a dependency for `dependencies=[…]` of a route."""
+    """Return a dependency of a route: its permission."""
     from fastapi import Depends  # not at the start of a server, which has checks before it has FastAPI
 
     return Depends(RoutePermission(permission, or_else))

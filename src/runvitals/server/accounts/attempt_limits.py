@@ -193,11 +193,13 @@ class SharedFailedAttempts:
         self._table.change(self._digest(subject), lambda before: replace(before, count=0))
 
     def _wait_s(self, failures: LoginFailures, now_ms: int) -> float:
-        # A clock that was set back must not make anyone wait longer than the limit.
-        return self._limit.wait_s(failures.count, max(0.0, (now_ms - failures.last_ms) / 1000))
+        since_s = max(0.0, (now_ms - failures.last_ms) / 1000)
+        return self._limit.wait_s(self._current(failures, now_ms), since_s)
 
     def _current(self, failures: LoginFailures, now_ms: int) -> int:
-        forgotten = self._limit.forgets(failures.count, (now_ms - failures.last_ms) / 1000)
+        since_s = (now_ms - failures.last_ms) / 1000
+        # Nobody waits for the time of a clock that was set back since, longer than the limit says.
+        forgotten = since_s < -self._limit.window_s or self._limit.forgets(failures.count, since_s)
         return 0 if forgotten else failures.count
 
     def _digest(self, subject: str) -> bytes:

@@ -20,6 +20,7 @@ from runvitals.server.alerts.evaluation import EvaluatedSeries, Transition
 from runvitals.server.alerts.rules import FINDING_SEVERITIES, AlertRule, InvalidRule, rule
 from runvitals.server.alerts.storage.findings import FindingFiring, WatchedFinding, open_of
 from runvitals.server.alerts.storage.rules import StoredRule, WatchedLane
+from runvitals.server.clock import Due
 from runvitals.server.events.automation_events import raise_findings
 from runvitals.server.events.finding_changes import FindingChange
 from runvitals.server.metadata_store import MetadataStore
@@ -67,7 +68,8 @@ class FindingWatch:
         self._watches_all = watches_all
         self._version: tuple[int, int, int] | None = None
         self._rules: dict[int, tuple[StoredRule, AlertRule]] = {}
-        self._looked_ms = self._checked_ms = 0
+        self._looked_ms = 0
+        self._check = Due()
         self.thread = SupervisedThread("finding-rules", self._turn, every_s=_EVERY_S)
 
     def evaluate(self) -> None:
@@ -84,8 +86,8 @@ class FindingWatch:
         now_ms = self._clock()
         since_ms = now_ms - LATE_MS if has_changed else self._looked_ms - _OVERLAP_MS
         run_ids = self._findings.runs_judged_since(since_ms, with_running=has_changed)
-        if has_changed or now_ms - self._checked_ms >= _CHECK_MS:  # a run may be in the trash
-            self._checked_ms = now_ms
+        if has_changed or self._check.at(now_ms):  # a run may be in the trash
+            self._check.wait(now_ms, _CHECK_MS)
             run_ids |= {firing.run_id for firing in self._findings.firings(self._rules)}
         self._looked_ms = now_ms
         if run_ids:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from types import TracebackType
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.alerts.storage import firings
 from runvitals.server.background.account_housekeeping import AccountHousekeeping
 from runvitals.server.background.account_trash import AccountTrash
+from runvitals.server.clock import Due
 from runvitals.server.events import outbox, run_events
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
@@ -106,16 +106,14 @@ class Housekeeping:
         self._account_trash = AccountTrash(metadata_store, self._remove_runs)
         self._clock = clock
         self.totals = HousekeepingTotals()
-        self._age_check_due_ms = self._statistics_due_ms = 0
+        self._age_check, self._statistics = Due(), Due()
         self.thread = SupervisedThread("housekeeping", self._run_unless_closing, every_s=_INTERVAL_MS / 1000)
 
     def __enter__(self) -> Housekeeping:
         self.thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.thread.close()
 
     def run_once(self) -> None:
@@ -134,7 +132,7 @@ class Housekeeping:
     def _run_due(self, now_ms: int) -> None:
         self._accounts.send_notices(now_ms)
         note_all_ended(self._metadata_store, now_ms)
-        if now_ms >= self._age_check_due_ms:
+        if self._age_check.at(now_ms):
             self._empty_trash(now_ms)
             self._accounts.remove_expired(now_ms)
             self._account_trash.empty(now_ms)
@@ -148,14 +146,14 @@ class Housekeeping:
                 oldest_ms = now_ms - self._policy.samples_ms
                 self._keep_usage(oldest_ms)
                 self._drop("samples beyond the maximum age", lambda: self._store.drop_before(oldest_ms))
-            self._age_check_due_ms = now_ms + _AGE_CHECK_MS
+            self._age_check.wait(now_ms, _AGE_CHECK_MS)
         max_bytes = self._policy.size_bytes
         if max_bytes is not None and self._store.stats().size_bytes > max_bytes:
             self._keep_usage(now_ms - LATEST_MS)
             self._drop("the oldest samples beyond the maximum size", lambda: self._store.shrink_to(max_bytes))
-        if now_ms >= self._statistics_due_ms:
+        if self._statistics.at(now_ms):
             self._metadata_store.refresh_statistics()
-            self._statistics_due_ms = now_ms + _STATISTICS_MS
+            self._statistics.wait(now_ms, _STATISTICS_MS)
 
     def _drop(self, what: str, work: Callable[[], None]) -> None:
         before = self._store.stats()

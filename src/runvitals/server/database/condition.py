@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 
 from runvitals.server.database.database import ReadOnlyDatabase, sqlite_path
 from runvitals.server.database.migration import check_known, present
-from runvitals.store.errors import MetadataStoreError
+from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable
 
 _POSTGRESQL: Final = text(
     "SELECT current_setting('server_version') AS version, pg_is_in_recovery() AS recovers, "
@@ -41,13 +41,17 @@ def read_condition(address: str) -> DatabaseCondition:
     """Read what there is.
 
     Raises:
+        ValueError: unsupported address.
         MetadataStoreError: no server could use it; the text says why.
     """
     path = sqlite_path(address)
     if path is not None and not os.path.exists(path):
         return DatabaseCondition(path, "SQLite", None, None)
     with closing(ReadOnlyDatabase(address)) as database:
-        revision = present(database)
+        try:
+            revision = present(database)
+        except MetadataStoreUnavailable as error:
+            raise MetadataStoreError(f"{database.name} cannot be reached: {error}") from None
         if revision is not None:
             check_known(revision, f"the metadata store {database.name}")
         if database.is_sqlite:

@@ -38,6 +38,8 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     ArgumentError,
     DBAPIError,
+    IntegrityError,
+    NoResultFound,
     NoSuchModuleError,
     OperationalError,
     SQLAlchemyError,
@@ -49,7 +51,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 from runvitals.base import deadline
 from runvitals.store import database_files, private_files
 from runvitals.store.database_files import OpenedFile
-from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
+from runvitals.store.errors import DeletedMeanwhile, MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from runvitals.store.samples.sqlite.database import open_read_only
 
 if TYPE_CHECKING:
@@ -82,8 +84,9 @@ _STEPS_PER_CHECK = 50_000
 _MAX_ATTEMPTS = 5
 _FAILURE_REPORTED_S = 60.0
 _BEGIN = "runvitals_begin"
-# Deadlock and serialization failure: the transaction was rolled back and can be retried.
-_RETRYABLE = ("40P01", "40001")
+# The transaction was rolled back and can be retried: deadlock, serialization failure; a unique or foreign key
+# that another transaction wrote or deleted after this one had looked: the next attempt sees that and says so.
+_RETRYABLE = ("40P01", "40001", "23505", "23503")
 
 
 class Database:
@@ -168,6 +171,7 @@ class Database:
                 transaction.
 
         Raises:
+            DeletedMeanwhile: a row that was looked up before was deleted; nothing was written.
             QueryFailed: a query failed; nothing was written.
             MetadataStoreUnavailable: the database could not be reached or written, or its file was deleted or
                 replaced.
@@ -283,7 +287,14 @@ def _own_errors() -> Iterator[None]:
     except (OperationalError, PoolTimeout) as error:
         raise MetadataStoreUnavailable(_text_of(error)) from error
     except SQLAlchemyError as error:
-        raise QueryFailed(_text_of(error)) from error
+        raise (DeletedMeanwhile if _misses_a_row(error) else QueryFailed)(_text_of(error)) from error
+
+
+def _misses_a_row(error: SQLAlchemyError) -> bool:
+    """Return whether a row is missing whose id another transaction had found a moment ago."""
+    if isinstance(error, IntegrityError) and (error.statement or "").startswith("INSERT"):
+        return "foreign key" in str(error.orig).lower()
+    return isinstance(error, NoResultFound)
 
 
 def _text_of(error: SQLAlchemyError) -> str:
@@ -326,7 +337,7 @@ def _parse(address: str) -> URL:
         if url.drivername in ("postgres", "postgresql"):
             url = url.set(drivername="postgresql+psycopg")
         url.get_dialect()
-    except (ArgumentError, NoSuchModuleError):
+    except (ArgumentError, NoSuchModuleError, ValueError):  # the last of a port that is none
         url = None
     if url is None or url.drivername not in ("postgresql+psycopg", "sqlite", "sqlite+pysqlite"):
         scheme = address.partition("://")[0]

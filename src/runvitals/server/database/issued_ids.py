@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Column, Connection, Table, delete, exists, func, insert, select, text
 
-from runvitals.server.database.database import Database, StoredTable, among
+from runvitals.server.database.database import Database, StoredTable, among, in_transaction
 from runvitals.server.database.tables.runs import event, metric, pairing, run, schema, writer
 
 _TABLES = (run, writer, metric, schema, event)
@@ -41,14 +41,11 @@ class IssuedIds(StoredTable):
         if not self._database.is_sqlite:  # in which writers take turns anyway
             self._database.write(lambda connection: connection.execute(_TURN))
 
-    def pair(self, pairing_id: str, starts: int) -> None:
+    @in_transaction
+    def pair(self, connection: Connection, pairing_id: str, starts: int) -> None:
         """Record the sample store in which the ids are used. Durable."""
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(pairing))
-            connection.execute(insert(pairing).values(id=pairing_id, starts=starts))
-
-        self._database.write(work)
+        connection.execute(delete(pairing))
+        connection.execute(insert(pairing).values(id=pairing_id, starts=starts))
 
     def has_writers(self) -> bool:
         """Return whether any writer was ever registered."""
@@ -73,20 +70,17 @@ class IssuedIds(StoredTable):
             rows = connection.execute(select(column).where(among(connection, column, ids)))
             return set(ids).difference(rows.scalars())
 
-    def skip_to(self, used: HighestIds, gap: int) -> None:
+    @in_transaction
+    def skip_to(self, connection: Connection, used: HighestIds, gap: int) -> None:
         """Assign only ids above those assigned so far and those in `used`.
 
         Args:
             used: the highest ids that the sample store uses.
             gap: how many more ids to skip: those that a lost file may have assigned.
         """
-
-        def work(connection: Connection) -> None:
-            for table in _TABLES:
-                highest = max(highest_id(connection, table), getattr(used, table.name, 0))
-                set_highest_id(connection, table.name, highest + gap)
-
-        self._database.write(work)
+        for table in _TABLES:
+            highest = max(highest_id(connection, table), getattr(used, table.name, 0))
+            set_highest_id(connection, table.name, highest + gap)
 
 
 def highest_id(connection: Connection, table: Table) -> int:

@@ -8,14 +8,13 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-import anyio.to_thread
 from starlette.requests import Request
 
 from runvitals.base.numbers import parse_integer
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.http.admission import InFlightRequest
 from runvitals.server.http.request_body import BodyReader
-from runvitals.server.ingest.decompression import decompress
+from runvitals.server.ingest.decompression import decompress_in_turn
 
 _MAX_LENGTH: Final = 1 << 62
 _reader = lru_cache(maxsize=16)(BodyReader)
@@ -56,9 +55,6 @@ async def read_body(
         return body
     most = most_unpacked or limits.message_bytes
     in_flight.reserve(len(body) + min(most, 20 * len(body)))
-    if len(body) <= limits.thread_bytes:
-        data = decompress(body, encoding, most)
-    else:
-        data = await anyio.to_thread.run_sync(decompress, body, encoding, most)
+    data = await decompress_in_turn(body, encoding, most, limits.thread_bytes, recorder.decompressing)
     in_flight.reserve(len(body) + len(data))
     return data

@@ -36,7 +36,7 @@ Name = Annotated[str, Query(max_length=_MAX_NAME)]
 OptionalName = Annotated[str | None, Query(max_length=_MAX_NAME)]
 
 
-@router.get("/wandb", response_model=ClientLink, dependencies=[needs("filtered run:read")])
+@router.get("/wandb", needs("filtered run:read"), response_model=ClientLink)
 def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName = None) -> ClientLink:
     """Return the project or run of `/{entity}/{project}/runs/{run}`, as wandb's clients print it."""
     context = GraphQLContext(request)
@@ -52,7 +52,7 @@ def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName 
     return ClientLink(entity=row.entity if context.has_accounts else None, project=row.project, run=row.uid)
 
 
-@router.get("/mlflow", response_model=ClientLink, dependencies=[needs("filtered run:read")])
+@router.get("/mlflow", needs("filtered run:read"), response_model=ClientLink)
 def mlflow_link(request: Request, experiment: Name, run: OptionalName = None) -> ClientLink:
     """Return the project or run of `/#/experiments/{experiment}/runs/{run}`, as MLflow's clients print it."""
     experiments = experiments_of(request)

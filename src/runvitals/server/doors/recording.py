@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
+import anyio
 import numpy as np
 from cachetools import LRUCache
 from starlette.types import Scope
@@ -25,6 +26,7 @@ _NUMBERS_PER_MS: Final = 1 << 20
 
 _WriterKey = tuple[str, str, str]
 
+_DECOMPRESSED_AT_ONCE: Final = 4
 _RECORDED_AT_ONCE: Final = 500
 """Envelopes. Other requests wait while new runs and writers are registered."""
 
@@ -81,6 +83,7 @@ class DoorRecorder:
         self._access = access
         self._numbers = WriterNumbers()
         self.limits = limits
+        self.decompressing = anyio.CapacityLimiter(_DECOMPRESSED_AT_ONCE)
 
     @contextmanager
     def in_flight(self, body_bytes: int = 0) -> Iterator[InFlightRequest]:

@@ -22,6 +22,7 @@ from runvitals.server.access.identification.authentication import WANDB_SIGNED
 from runvitals.server.access.identification.identity import CredentialOwner
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, Via, requester_of
+from runvitals.server.http.public_path import base_url
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.service_parameters import access_of
 from runvitals.server.services import shared_services_of
@@ -139,11 +140,6 @@ def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:
 def _paths(request: Request) -> SignedPaths:
     services = shared_services_of(request)
     return SignedPaths(services.account_services.box.derived_key("addresses of files"), services.clock)
-
-
-def base_url(request: Request) -> str:
-    """Return the address of the server, as the client of a request knows it."""
-    return str(request.base_url).rstrip("/")
 
 
 def _text(data: bytes) -> str:

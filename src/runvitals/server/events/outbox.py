@@ -26,7 +26,7 @@ from sqlalchemy import (
     update,
 )
 
-from runvitals.model.durations import DAY_MS, MINUTE_MS
+from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.stored_json import stored_object
@@ -165,6 +165,21 @@ class OutboxTable(StoredTable):
     """The table of notifications."""
 
     add = staticmethod(add)
+
+    def cap_waiting(self, now_ms: int) -> None:
+        """Send at once what waits, here and in the queue of mail, for a time that a wrong clock has set."""
+
+        def work(connection: Connection) -> None:
+            for table, state in ((notification, "pending"), (outgoing_mail, "waiting")):
+                wrong = or_(
+                    table.c.created_ms > now_ms + HOUR_MS, table.c.next_ms > table.c.give_up_ms + HOUR_MS
+                )
+                capped = update(table).where(table.c.state == state, wrong)
+                connection.execute(
+                    capped.values(created_ms=now_ms, next_ms=now_ms, give_up_ms=now_ms + GIVE_UP_MS)
+                )
+
+        self._database.write(work)
 
     def is_any_due(self, now_ms: int) -> bool:
         """Return whether `due` can return anything, in a tenth of its time: it is asked every second."""

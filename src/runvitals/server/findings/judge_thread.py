@@ -6,13 +6,13 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final
 
 from runvitals.findings.finding import RULES_VERSION
 from runvitals.findings.pace import Urgency
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.model.errors import UnknownRun
+from runvitals.server.clock import Due
 from runvitals.server.findings.kept_findings import KeptFindings
 from runvitals.server.findings.storage.results import DueJudgement
 from runvitals.server.findings.watched_runs import WatchedRuns
@@ -105,7 +105,8 @@ class JudgeThread:
         self._leads = leads
         self._judged: dict[int, _Judged] = {}
         self._watched = WatchedRuns(store, metadata_store)
-        self._look_ms = self._ended_ms = self._full_check_ms = self._heard_ms = 0
+        self._look_due, self._ended_due, self._full_check = Due(), Due(), Due()
+        self._heard_ms = 0
         self._quiet, self._urgent = _Allowance(QUIET_LOAD), _Allowance(CHANGED_LOAD)
         self._left: set[int] = set()
         self._went_on: frozenset[int] = frozenset()
@@ -116,9 +117,7 @@ class JudgeThread:
         self.thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.thread.close()
 
     def _turn(self) -> bool:
@@ -128,17 +127,18 @@ class JudgeThread:
             self.judge_due()
         else:
             # All runs are looked at when this server begins to lead.
-            self._look_ms = self._ended_ms = self._full_check_ms = 0
+            for each in (self._look_due, self._ended_due, self._full_check):
+                each.at_once()
             self._watched.forget()
         return True
 
     def judge_due(self) -> None:
         """Judge what is due, while there is time."""
         now_ms = self._clock()
-        if now_ms >= self._look_ms:
+        if self._look_due.at(now_ms):
             self._look(now_ms)
         self._judge_running(now_ms)
-        if now_ms >= self._ended_ms or self._left:
+        if self._ended_due.at(now_ms) or self._left:
             self._judge_ended(now_ms)
 
     def _look(self, now_ms: int) -> None:
@@ -146,7 +146,7 @@ class JudgeThread:
         began_s = self._cpu_clock()
         self._went_on = self._watched.ids
         self._watched.look(self._metadata_store.findings.running(RULES_VERSION, now_ms, _MAX_LANES), now_ms)
-        self._look_ms = now_ms + max(LOOK_MS, int(1000 * (self._cpu_clock() - began_s) / LOOK_LOAD))
+        self._look_due.wait(now_ms, max(LOOK_MS, int(1000 * (self._cpu_clock() - began_s) / LOOK_LOAD)))
 
     def _judge_running(self, now_ms: int) -> None:
         for allowance in (self._quiet, self._urgent):
@@ -162,7 +162,7 @@ class JudgeThread:
 
     def _judge_ended(self, now_ms: int) -> None:
         table = self._metadata_store.findings
-        full = now_ms >= self._full_check_ms
+        full = self._full_check.at(now_ms)
         among = (
             None
             if full
@@ -176,9 +176,10 @@ class JudgeThread:
                 self._left.add(run.run_id)
             else:
                 left_s -= self._judge(run.run_id, run.uid, now_ms)
-        self._heard_ms, self._ended_ms = now_ms - MINUTE_MS, now_ms + ENDED_MS
+        self._heard_ms = now_ms - MINUTE_MS
+        self._ended_due.wait(now_ms, ENDED_MS)
         if full and not self._left and len(due) < _AT_ONCE:
-            self._full_check_ms = now_ms + _FULL_CHECK_MS
+            self._full_check.wait(now_ms, _FULL_CHECK_MS)
 
     def _is_due(self, run: DueJudgement, now_ms: int) -> bool:
         judged = self._judged.get(run.run_id)

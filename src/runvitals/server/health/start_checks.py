@@ -30,7 +30,7 @@ from runvitals.server.database.secret_box import (
 from runvitals.server.files.disk_space import DiskSpace
 from runvitals.server.files.received_files import FileLimits
 from runvitals.server.http import serve
-from runvitals.server.mail.settings import URL_ENVIRONMENT, mail_settings
+from runvitals.server.mail.settings import URL_ENVIRONMENT, mail_settings, server_url
 from runvitals.server.mail.smtp import SmtpConnection
 from runvitals.server.organisation.storage.settings import SettingTable
 from runvitals.server.pairing.check import require_match
@@ -150,7 +150,10 @@ def _address(host: str, port: int) -> str:
 
 def _key_file(path: str) -> str:
     if not os.path.exists(path):
-        raise _Note(f"{path} does not exist: the server makes one; servers that share stores need the same")
+        raise _Note(
+            f"{path} does not exist: the server makes one. Servers that share stores need the same, and a "
+            "restored server the one of before, without which it cannot read its secrets"
+        )
     open_secret_box(path)
     if os.stat(path).st_mode & 0o077:
         raise ValueError(f"{path} can be read by other users of this machine: chmod 600 {path}")
@@ -175,11 +178,13 @@ def _samples(stores: ServerStores) -> str:
             version = features(clickhouse).version
             return f"{stores.samples} answers, version {version[0]}.{version[1]}"
     if not os.path.isdir(stores.folder):
-        parent = os.path.dirname(os.path.abspath(stores.folder))
-        while not os.path.isdir(parent):
-            parent = os.path.dirname(parent)
-        if not os.access(parent, os.W_OK | os.X_OK):
-            raise ValueError(f"{stores.folder} does not exist and cannot be made: {parent} is not writable")
+        existing = os.path.abspath(stores.folder)
+        while not os.path.lexists(existing):
+            existing = os.path.dirname(existing)
+        if not os.path.isdir(existing):
+            raise ValueError(f"{stores.folder} cannot be made: {existing} is not a folder")
+        if not os.access(existing, os.W_OK | os.X_OK):
+            raise ValueError(f"{stores.folder} does not exist and cannot be made: {existing} is not writable")
         return f"{stores.folder} does not exist: the server makes it"
     FolderLock(stores.folder).close()
     if not stores.has_samples():
@@ -251,7 +256,7 @@ def _origin(plan: StartPlan, settings: Mapping[str, Any]) -> str:
 
 
 def _certificate(url: str) -> str:
-    parts = urlsplit(url)
+    parts = urlsplit(server_url(url) if url else "")
     if parts.scheme != "https" or not parts.hostname:
         return "the setting url names no https address, so there is none to check"
     try:
@@ -262,6 +267,8 @@ def _certificate(url: str) -> str:
             ends = str((secure.getpeercert() or {}).get("notAfter", ""))
     except ssl.SSLCertVerificationError as error:
         raise ValueError(f"{url}: {error.verify_message}") from None
+    except UnicodeError:  # of the name
+        raise ValueError(f"invalid url {url[:100]!r}; expected https://host") from None
     except OSError as error:
         raise _Note(f"{url} does not answer yet, so its certificate was not checked: {error}") from None
     days = (ssl.cert_time_to_seconds(ends) - time.time()) / 86400

@@ -5,8 +5,10 @@ Beyond the limits clients are asked to retry later, so memory stays bounded.
 
 from __future__ import annotations
 
+import sys
+
 from runvitals.server.http.body_limits import Limits
-from runvitals.server.http.request_errors import overloaded
+from runvitals.server.http.request_errors import forget_locals, overloaded
 
 
 class Admission:
@@ -51,6 +53,7 @@ class InFlightRequest:
             self._bytes = size
 
     def release(self) -> None:
-        """Count the request and its memory no longer."""
+        """Count the request and its memory no longer. If an error ends it, that memory is freed."""
+        forget_locals(sys.exc_info()[1])
         self._admission.requests -= 1
         self._admission.bytes -= self._bytes

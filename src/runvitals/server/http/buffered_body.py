@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.base import deadline
 from runvitals.base.numbers import parse_integer
 from runvitals.server.http.admission import Admission
 from runvitals.server.http.body_limits import MIB, Limits
+from runvitals.server.http.error_forms import MLFLOW_PATHS, error_response
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 
@@ -35,11 +36,10 @@ _PIECE_OF_FILE = re.compile("/api/v1/runs/[^/]+/files/[^/]+")
 """Written as it arrives (`PUT`), so that one request may have much of a file."""
 HAS_LEFT = "runvitals.has_left"
 """The key of a request's scope under which a connection says whether its client has left."""
-_MLFLOW = "/(mlflow/)?(ajax-)?api/[23].0/mlflow/.*"
 MLFLOW_BYTES = 16 * MIB
 """Longer than a batch of MLflow: 100 parameters of 6,000 and 100 tags of 8,000 characters, escaped."""
 _LARGER = (
-    ("POST", re.compile(_MLFLOW), MLFLOW_BYTES),
+    ("POST", re.compile(MLFLOW_PATHS), MLFLOW_BYTES),
     ("PUT", re.compile("/api/v1/.*/picture"), PICTURE_BYTES),
     ("PATCH", re.compile("/api/v1/reports/[^/]+"), REPORT_BYTES),
     ("POST", re.compile("/api/v1/entities/[^/]+/projects/.+/reports"), REPORT_BYTES),
@@ -91,7 +91,7 @@ class BufferedBodies:
             finally:
                 in_flight.release()
         except HttpRejection as error:
-            await error_response(error, scope["path"])(scope, receive, send)
+            await rejection_response(error, scope["path"])(scope, receive, send)
         except ClientDisconnected:
             pass
 
@@ -132,12 +132,9 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def error_response(error: HttpRejection, path: str = "") -> JSONResponse:
-    """The response to a rejected request. After a timeout the connection is closed."""
+def rejection_response(error: HttpRejection, path: str) -> Response:
+    """Return the response to a rejected request. After a timeout the connection is closed."""
     headers = {"connection": "close"} if error.status == 408 else {}
     if error.retry_after_s is not None:
         headers["retry-after"] = str(error.retry_after_s)
-    if re.fullmatch(_MLFLOW, path) and error.status == 413:  # as its clients read errors
-        code = {"error_code": "INVALID_PARAMETER_VALUE", "message": error.text}
-        return JSONResponse(code, 400, headers)
-    return JSONResponse({"error": error.text}, error.status, headers)
+    return error_response(path, error.status, error.text, headers)

@@ -28,7 +28,7 @@ import itertools
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httptools
 import msgspec
@@ -53,10 +53,14 @@ _READ_BYTES = 16 * _KIB
 """A client must read at least this much of a waiting response within `unread_s`."""
 _STEP_BYTES = 256 * _KIB
 """A client must send at least this much of a body within `body_s`: a file may take longer as a whole."""
+_ONCE = {len(name): name for name in (b"host", b"authorization")}
+"""Fields by their length. Of two, a proxy may believe one and this server the other."""
 _MAX_DISCARDED_BYTES = 64 * _KIB * _KIB
 """How much input is read and discarded after a rejection, so that a client that is still sending can read the
 error response.
 """
+
+Port = TypeVar("Port", int, int | None)
 
 
 class ConnectionConfig(uvicorn.Config):
@@ -119,6 +123,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Reject a connection beyond the limit, unless an idle one can be closed for it."""
         super().connection_made(transport)
+        self.client, self.server = _without_mapping(self.client), _without_mapping(self.server)
         if len(self.connections) > self._limits.connections and not self._make_room():
             self._reject(503, f"{self._limits.connections} connections are already open: try again later")
 
@@ -223,6 +228,9 @@ class Connection(HttpToolsProtocol):
             return  # trailers are ignored
         if len(self.headers) >= self._limits.fields:
             self._stop(431, f"more header fields than the limit of {self._limits.fields}")
+        once = _ONCE.get(len(name))
+        if once is not None and name.lower() == once and any(once == before for before, _ in self.headers):
+            self._stop(400, f"the header field {once.decode('ascii')} was sent twice")
         if len(name) == 6 and b"\\" in value and name.lower() == b"cookie":
             value = readable_cookies(value)
         super().on_header(name, value)
@@ -235,6 +243,8 @@ class Connection(HttpToolsProtocol):
         self._body_left = self._length
         self._progressed = True
         self._count_head(0)
+        if len(self.url) > self._limits.head_bytes:
+            self._stop(414, f"the request target is longer than the limit of {self._limits.head_bytes} bytes")
         if len(self.pipeline) >= self._limits.pipelined:
             self._stop(
                 400, f"more than {self._limits.pipelined} requests were sent before the first was answered"
@@ -455,3 +465,8 @@ def readable_cookies(header: bytes) -> bytes:
     """
     cookies = header.split(b";")
     return b";".join(cookie for cookie in cookies if b"\\" not in cookie or b'"' not in cookie)
+
+
+def _without_mapping(end: tuple[str, Port] | None) -> tuple[str, Port] | None:
+    """Return an IPv4 address as such, also at a socket for IPv6: proxies are trusted by it."""
+    return end if end is None else (end[0].removeprefix("::ffff:"), end[1])

@@ -16,11 +16,11 @@ from typing import Any, Literal, TextIO
 
 import anyio
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.base.terminal_text import inert
 from runvitals.monitoring.environment import redaction
+from runvitals.server.http.error_forms import error_response
 from runvitals.server.services import app_services
 
 LogFormat = Literal["text", "json"]
@@ -132,7 +132,7 @@ class AccessLog:
             # uvicorn cancels what is unanswered a while after the signal to stop, and would answer 500.
             if status or not self.closing.is_set():
                 raise
-            response = JSONResponse({"error": _CLOSING}, status_code=503, headers={"retry-after": "1"})
+            response = error_response(scope["path"], 503, _CLOSING, {"retry-after": "1"})
             await response(scope, receive, send_and_note)
         finally:
             took_s = self._clock_s() - began_s

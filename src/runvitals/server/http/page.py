@@ -9,9 +9,11 @@ from functools import lru_cache
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
+
+from runvitals.server.http.public_path import to_root
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "static")
 _OF_GUESTS = ("-/shared", "-/embed/")
@@ -27,6 +29,12 @@ def _compress(path: str) -> bytes:
     """A file compressed, once: for all code of the first view this takes 15 ms."""
     with open(path, "rb") as file:
         return gzip.compress(file.read())
+
+
+def _page(path: str, root: str) -> str:
+    """The page for an address from which `root` leads to that of the server: its links begin there."""
+    with open(path, encoding="utf-8") as file:
+        return file.read().replace('"./', f'"{root}')
 
 
 def _may_pack(path: str, scope: Scope) -> bool:
@@ -64,7 +72,7 @@ class Page(StaticFiles):
         except HTTPException as error:
             if error.status_code != 404:
                 raise
-            response = FileResponse(self._index)
+            response = HTMLResponse(await run_in_threadpool(_page, self._index, to_root(scope)))
         response.headers["cache-control"] = "no-cache"
         if path.startswith(_OF_GUESTS):
             response.headers["x-robots-tag"] = "noindex"

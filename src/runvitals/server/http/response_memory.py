@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import anyio
 import anyio.lowlevel
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from runvitals.server.http.error_forms import error_response
 from runvitals.server.http.workers import Busy
 
 _KIB = 1 << 10
@@ -72,9 +72,10 @@ class _ClientTooSlow(Exception):
 class _SentResponse:
     """One response that is being sent."""
 
-    def __init__(self, memory: ResponseMemory, send: Send) -> None:
+    def __init__(self, memory: ResponseMemory, send: Send, path: str) -> None:
         self._memory = memory
         self._send = send
+        self._path = path
         self._start: Message | None = None
         self._sent_bytes = 0
         self._waited_s = 0.0
@@ -117,7 +118,7 @@ class _SentResponse:
                 await anyio.lowlevel.checkpoint()  # compressing a block takes 2 ms: others have a turn
 
     async def _reject(self, reason: str) -> None:
-        response = JSONResponse({"error": reason}, status_code=503, headers={"retry-after": "1"})
+        response = error_response(self._path, 503, reason, {"retry-after": "1"})
         await self._send(
             {"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers}
         )
@@ -150,7 +151,7 @@ class BoundedResponses:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        response = _SentResponse(self._memory, send)
+        response = _SentResponse(self._memory, send, scope["path"])
         scope[_SCOPE_KEY] = response
         try:
             await self._app(scope, receive, response.send)

@@ -159,7 +159,7 @@ class Router:
 
     Example:
         >>> router = Router(prefix="/api/v1")
-        >>> @router.get("/runs/{run}", dependencies=[needs("run:read")])
+        >>> @router.get("/runs/{run}", needs("run:read"))
         ... async def read_run(run: TheRun) -> Response: ...
     """
 
@@ -211,35 +211,35 @@ class Router:
             self.routes.append(route.within(self.prefix, dependencies, shared, self._include_in_schema))
 
     def api_route(
-        self, path: str, *, methods: Sequence[str], **options: Any
+        self, path: str, *dependencies: Any, methods: Sequence[str], **options: Any
     ) -> Callable[[Endpoint], Endpoint]:
-        """Decorates the function of a route."""
+        """Return a decorator for a route with these methods. `dependencies`: its permission, and others."""
 
         def add(endpoint: Endpoint) -> Endpoint:
-            self.add_api_route(path, endpoint, methods=methods, **options)
+            self.add_api_route(path, endpoint, methods=methods, dependencies=dependencies, **options)
             return endpoint
 
         return add
 
-    def get(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    def get(self, path: str, *dependencies: Any, **options: Any) -> Callable[[Endpoint], Endpoint]:
         """Return a decorator for a route with this method."""
-        return self.api_route(path, methods=("GET",), **options)
+        return self.api_route(path, *dependencies, methods=("GET",), **options)
 
-    def post(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    def post(self, path: str, *dependencies: Any, **options: Any) -> Callable[[Endpoint], Endpoint]:
         """Return a decorator for a route with this method."""
-        return self.api_route(path, methods=("POST",), **options)
+        return self.api_route(path, *dependencies, methods=("POST",), **options)
 
-    def put(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    def put(self, path: str, *dependencies: Any, **options: Any) -> Callable[[Endpoint], Endpoint]:
         """Return a decorator for a route with this method."""
-        return self.api_route(path, methods=("PUT",), **options)
+        return self.api_route(path, *dependencies, methods=("PUT",), **options)
 
-    def patch(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    def patch(self, path: str, *dependencies: Any, **options: Any) -> Callable[[Endpoint], Endpoint]:
         """Return a decorator for a route with this method."""
-        return self.api_route(path, methods=("PATCH",), **options)
+        return self.api_route(path, *dependencies, methods=("PATCH",), **options)
 
-    def delete(self, path: str, **options: Any) -> Callable[[Endpoint], Endpoint]:
+    def delete(self, path: str, *dependencies: Any, **options: Any) -> Callable[[Endpoint], Endpoint]:
         """Return a decorator for a route with this method."""
-        return self.api_route(path, methods=("DELETE",), **options)
+        return self.api_route(path, *dependencies, methods=("DELETE",), **options)
 
 
 @dataclass(frozen=True)

@@ -149,10 +149,14 @@ class LoopbackNames:
 
     A page of another site can have its own name point to 127.0.0.1 ("DNS rebinding"), and then has the same
     origin as this server. Its requests have that name in `Host`.
+
+    Args:
+        hint: how to have this server answer to other names.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, hint: str = "") -> None:
         self._app = app
+        self._hint = hint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request for a host that is not this machine."""
@@ -161,7 +165,7 @@ class LoopbackNames:
             await self._app(scope, receive, send)
             return
         names = ", ".join(LOOPBACK_NAMES)
-        error = f"this server answers to {names} only, not to {host[:100]!r}"
+        error = f"this server answers to {names} only, not to {host[:100]!r}{self._hint}"
         await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
 
 
@@ -169,13 +173,6 @@ def is_for_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
     """Return whether a request was sent to a loopback name."""
     host = next((value for name, value in headers if name == b"host"), b"")
     return is_loopback(host.decode("latin-1"))
-
-
-class LoopbackOnly(SecurityHeaders):
-    """`LoopbackNames`, `SameOrigin` and `SecurityHeaders`."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(LoopbackNames(SameOrigin(app)))
 
 
 def _host(scope: Scope) -> str:

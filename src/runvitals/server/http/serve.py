@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import ipaddress
+import logging
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
@@ -21,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from runvitals.server.http.connection import ConnectionConfig, check_timeouts
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.logs import AccessLog, LogFormat, configure
+from runvitals.server.http.public_path import BelowPath
 from runvitals.server.services import app_services
 
 HOST = "127.0.0.1"
@@ -30,6 +34,8 @@ _MAX_CONNECTIONS = 10_000
 _SPARE_FILES = 256
 _RAISED_SIGNAL = 3
 """The signal that is raised as an error while a server ends, for whoever does not want to wait."""
+LONGEST_END_S = 25.0
+"""From the first signal to the end of a server. Orchestrators allow 30 s or more before they kill it."""
 _SWITCH_S = 0.001
 """Thread switch interval. With Python's 5 ms the server answers a fifth fewer requests, because they wait for
 the threads that commit and seal samples.
@@ -41,6 +47,9 @@ send envelopes of 100 values at the same time. With a single writer it saves not
 """
 
 
+log = logging.getLogger("runvitals.server")
+
+
 class Application(Protocol):
     """An ASGI application whose event streams end when `closing` is set."""
 
@@ -48,6 +57,49 @@ class Application(Protocol):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
+
+
+class EndSignals:
+    """The signals that ask this process to end, and the time that it has from the first one on.
+
+    Args:
+        longest_end_s: the process ends this long after the first signal, whatever its threads wait for: a
+            bucket or database may never answer. As when it is killed, nothing that was acknowledged is lost.
+            None: it ends when its threads have.
+
+    Attributes:
+        arrived: how many signals were noted.
+    """
+
+    def __init__(self, longest_end_s: float | None = None) -> None:
+        self.arrived = 0
+        self._longest_end_s = longest_end_s
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal: only note it, but raise an error at the third."""
+        self.arrived += 1
+        self.limit_end()
+        if self.arrived >= _RAISED_SIGNAL:
+            raise KeyboardInterrupt
+
+    def interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal by an error, in programs without threads so far."""
+        self.limit_end()
+        raise KeyboardInterrupt
+
+    def limit_end(self) -> None:
+        """Let the time begin in which this process has to end."""
+        if self._longest_end_s is not None:
+            timer = threading.Timer(self._longest_end_s, _end_now, [self._longest_end_s])
+            timer.daemon = True
+            timer.start()
+            self._longest_end_s = None
+
+
+def _end_now(after_s: float) -> None:
+    """End this process. The log said before what it waits for."""
+    log.error("ends now, %.0f s after the signal, without waiting any longer", after_s)
+    os._exit(0)
 
 
 def listen(port: int, host: str = HOST) -> socket.socket:
@@ -103,7 +155,7 @@ class Server(uvicorn.Server):
     Args:
         limits: of connections.
         rejected: called for each rejected connection with the client's address, the status and the reason.
-        stops: whether a signal arrived before this server handled them itself.
+        signals: those that arrived before this server handled them itself.
     """
 
     def __init__(
@@ -111,7 +163,7 @@ class Server(uvicorn.Server):
         app: Starlette | Application,
         limits: ConnectionLimits | None = None,
         rejected: Callable[[str, int, str], None] = lambda client, status, reason: None,
-        stops: Callable[[], bool] = lambda: False,
+        signals: EndSignals | None = None,
     ) -> None:
         config = ConnectionConfig(
             app,
@@ -128,17 +180,18 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._closing = app_services(app).closing if isinstance(app, Starlette) else app.closing
-        self._stops = stops
+        self._signals = signals or EndSignals()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, unless a signal came before."""
         await super().startup(sockets)
-        if self._stops():
+        if self._signals.arrived:
             self._closing.set()
             self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End streams at the first signal, so that the shutdown does not wait for them."""
+        self._signals.limit_end()
         self._closing.set()
         super().handle_exit(sig, frame)
 
@@ -153,25 +206,28 @@ def serve(
     app: Starlette | Application,
     listener: socket.socket,
     log_format: LogFormat = "text",
-    stops: Callable[[], bool] | None = None,
+    signals: EndSignals | None = None,
+    path: str = "",
 ) -> None:
     """Serve until SIGINT or SIGTERM, and return when the requests in flight are answered.
 
     Failed, rejected and slow requests are logged to stderr.
 
     Args:
-        stops: of the `signals_noted` block that this is called in; None if there is none.
+        signals: of the `signals_noted` block that this is called in; None if there is none.
+        path: the path below which proxies pass requests on, if they keep it.
     """
     configure(log_format)
     with until_interrupted(), ExitStack() as stack, listener, _tuned_interpreter():
         log, limits = AccessLog(app), ConnectionLimits(connections=_max_connections())
-        stops = stops or stack.enter_context(signals_noted())
-        Server(log, limits, log.rejected, stops).run(sockets=[listener])
+        signals = signals or stack.enter_context(signals_noted())
+        below = BelowPath(log, log.closing, path)
+        Server(below, limits, log.rejected, signals).run(sockets=[listener])
 
 
 @contextmanager
-def signals_noted() -> Iterator[Callable[[], bool]]:
-    """Only note that SIGINT or SIGTERM has arrived. Yields the function that says so.
+def signals_noted(signals: EndSignals | None = None) -> Iterator[EndSignals]:
+    """Only note that SIGINT or SIGTERM has arrived. Yields what notes them.
 
     An error that is raised at an arbitrary place may leave a lock held, such as that of `logging`. Threads
     that need it would then never end. So a program with threads ends where it looks whether it should; only
@@ -179,28 +235,22 @@ def signals_noted() -> Iterator[Callable[[], bool]]:
 
     While uvicorn serves, it handles both signals itself, and raises them again after a graceful shutdown.
     """
-    arrived: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        arrived.append(number)
-        if len(arrived) >= _RAISED_SIGNAL:
-            raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    signals = signals or EndSignals()
+    before = {number: signal.signal(number, signals.note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(arrived)
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 @contextmanager
-def until_interrupted() -> Iterator[None]:
+def until_interrupted(signals: EndSignals | None = None) -> Iterator[None]:
     """Leave the block, without an error, at SIGINT or SIGTERM.
 
     For programs without threads so far, which may take long to start: see `signals_noted`.
     """
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, (signals or EndSignals()).interrupt)
     try:
         with suppress(KeyboardInterrupt):
             yield

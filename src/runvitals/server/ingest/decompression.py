@@ -6,6 +6,8 @@ import threading
 import zlib
 from collections.abc import Callable
 
+import anyio
+import anyio.to_thread
 import zstandard
 
 from runvitals.server.http.request_errors import HttpRejection, malformed, too_large
@@ -49,6 +51,28 @@ def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise _too_large(max_bytes)
     return data
+
+
+async def decompress_in_turn(
+    body: bytes, encoding: str, max_bytes: int, small: int, limiter: anyio.CapacityLimiter
+) -> bytes:
+    """A body without its content encoding; what has more than `small` bytes is decompressed in a thread.
+
+    Args:
+        limiter: how many are decompressed at once: a small body may become as large as is allowed.
+
+    Raises:
+        HttpRejection: as `decompress`.
+    """
+    if not encoding:
+        return body
+    if len(body) <= small:
+        try:
+            return decompress(body, encoding, small)
+        except HttpRejection as error:
+            if error.status != 413:
+                raise
+    return await anyio.to_thread.run_sync(decompress, body, encoding, max_bytes, limiter=limiter)
 
 
 def _too_large(max_bytes: int) -> HttpRejection:

@@ -60,6 +60,7 @@ class Heartbeats:
         )
         # The clock may have been set back since the last server ended.
         metadata_store.writers.cap_heartbeats(clock())
+        metadata_store.alerts.outbox.cap_waiting(clock())
         self.thread.start()
 
     def record(
@@ -140,5 +141,6 @@ class Heartbeats:
             self.flush()
             self._metadata_store.writers.shift_heartbeats(clock(), by_ms)
             clock.follow(by_ms)
+            self._metadata_store.alerts.outbox.cap_waiting(clock())
             direction = "forward" if by_ms > 0 else "back"
             log.warning("the system clock was set %s by %.1f s", direction, abs(by_ms) / 1000)

@@ -23,6 +23,7 @@ class RowStatistics:
     Args:
         seq: the number of the last rows.
         last_ms: the time of the last value; only where there is one.
+        last_step: the highest.
     """
 
     run_id: int
@@ -36,6 +37,7 @@ class RowStatistics:
     greatest: Floats
     last: Floats
     last_ms: Integers
+    last_step: float
 
     def add(self, other: RowStatistics) -> None:
         """Add other rows of the same names."""
@@ -48,6 +50,7 @@ class RowStatistics:
         self.least = np.minimum(self.least, other.least)
         self.greatest = np.maximum(self.greatest, other.greatest)
         self.seq = max(self.seq, other.seq)
+        self.last_step = max(self.last_step, other.last_step)
 
     def rows(self, keys: Mapping[int, str], what: Literal["sent", "new"] = "sent") -> LoggedRows:
         """The rows with names.
@@ -62,7 +65,9 @@ class RowStatistics:
             for metric_id, of_metric in zip(self.metric_ids, values, strict=True)
             if of_metric[0] and keys[metric_id] not in RESERVED
         }
-        return LoggedRows(self.run_id, self.writer, self.names, self.seq, metrics, what)
+        return LoggedRows(
+            self.run_id, self.writer, self.names, self.seq, metrics, what, last_step=self.last_step
+        )
 
 
 def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList) -> RowStatistics | None:
@@ -78,13 +83,16 @@ def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList
     if columns is None or not columns.has_step or seq is None or not count:
         return None
     values, about = columns.values[:, :count], (writer.run_id, valid.envelope.writer, sent.id, seq)
-    absent = np.isnan(values)
+    absent, last_step = np.isnan(values), float(columns.values[:, -1].max())
     if not absent.any():
         with np.errstate(over="ignore", invalid="ignore"):
             totals = values.sum(axis=0)
         counts, last_ms = np.full(count, len(values)), np.full(count, columns.t[-1])
         least, greatest = values.min(axis=0), values.max(axis=0)
-        return RowStatistics(*about, sent.metric_ids, counts, totals, least, greatest, values[-1], last_ms)
+        last = values[-1]
+        return RowStatistics(
+            *about, sent.metric_ids, counts, totals, least, greatest, last, last_ms, last_step
+        )
     present = ~absent
     counts = present.sum(axis=0)
     if not counts.any():
@@ -95,4 +103,4 @@ def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList
     least = np.where(present, values, np.inf).min(axis=0)
     greatest = np.where(present, values, -np.inf).max(axis=0)
     last, last_ms = values[last_rows, np.arange(count)], columns.t[last_rows]
-    return RowStatistics(*about, sent.metric_ids, counts, totals, least, greatest, last, last_ms)
+    return RowStatistics(*about, sent.metric_ids, counts, totals, least, greatest, last, last_ms, last_step)

@@ -35,8 +35,7 @@ def restore_summaries(store: SampleStore, metadata_store: MetadataStore, while_r
         if pending.server:
             pending.restore_shared(run_id, partial(_all_rows, run_id, rules, store, metadata_store))
         else:
-            logged = _read_logged(run_id, rules, store, metadata_store)
-            pending.restore(LoggedRows(run_id, "", 0, 0, logged, "all"))
+            pending.restore(_read_logged(run_id, rules, store, metadata_store, {}))
 
 
 def restore_summaries_at_start(store: SampleStore, metadata_store: MetadataStore) -> None:
@@ -73,13 +72,17 @@ def _all_rows(
         ranges = of_lanes[writer.lane_id].get(writer.id)
         if ranges:
             stored[writer.name] = list(ranges[-_KEPT_RANGES:])
-    return LoggedRows(run_id, "", 0, 0, _read_logged(run_id, rules, store, metadata_store), "all", stored)
+    return _read_logged(run_id, rules, store, metadata_store, stored)
 
 
 def _read_logged(
-    run_id: int, rules: SummaryRules, store: SampleStore, metadata_store: MetadataStore
-) -> dict[str, LoggedValues]:
-    """The values that a run has logged, by name."""
+    run_id: int,
+    rules: SummaryRules,
+    store: SampleStore,
+    metadata_store: MetadataStore,
+    stored: Mapping[str, Sequence[tuple[int, int]]],
+) -> LoggedRows:
+    """The values that a run has logged."""
     lanes = sorted({writer.lane_id for writer in metadata_store.writers.of_runs([run_id])[run_id]})
     step = metadata_store.metrics.find([STEP]).get(STEP)
     logged = [newest for newest in store.latest(lanes) if step in newest.metrics.tolist()]
@@ -98,7 +101,11 @@ def _read_logged(
         summaries[key] = LoggedValues(1, value, value, value, value, t)
         if rules.kind(key) != "last":
             summaries[key] = _aggregate(store, metric, runs, value, t)
-    return summaries
+    last_step = None
+    if step is not None and step in last:
+        t, value = last[step]
+        last_step = _aggregate(store, step, runs, value, t).greatest
+    return LoggedRows(run_id, "", 0, 0, summaries, "all", stored, last_step)
 
 
 def _aggregate(store: SampleStore, metric: int, runs: list[int], last: float, last_ms: int) -> LoggedValues:

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.clock import Due
 from runvitals.server.events.usage_marks import DirtyDay, ReceivedAmount, RequestOwner, UsageMarks
 from runvitals.server.ingest.validation import ValidEnvelope
 from runvitals.server.usage.days import LATEST_MS, Calendar
@@ -34,7 +35,7 @@ class UsageCollector:
         self._lanes: dict[int, tuple[int, int, int]] = {}
         self._received: dict[int, tuple[int, int]] = {}
         self._requests: dict[RequestOwner, int] = {}
-        self._due_ms = 0
+        self._due = Due()
         self._lock = threading.Lock()
 
     def mark(self, run_id: int, lane_id: int, first_ms: int, last_ms: int) -> None:
@@ -68,12 +69,12 @@ class UsageCollector:
             at_once: all of it now.
         """
         with self._lock:
-            if not at_once and now_ms < self._due_ms:
+            if not (at_once or self._due.at(now_ms)):
                 return UsageMarks()
             lanes, self._lanes = self._lanes, {}
             received, self._received = self._received, {}
             requests, self._requests = self._requests, {}
-            self._due_ms = now_ms + _EVERY_MS
+            self._due.wait(now_ms, _EVERY_MS)
         calendar, since_ms = self._calendar(), now_ms - LATEST_MS
         # No days before: they are not computed, and one old sample would mark all of many years.
         dirty = [
@@ -97,7 +98,7 @@ class UsageCollector:
             self.receive(run_id, received.bytes, received.points)
         for owner, requests in marks.requests.items():
             self.request(owner, requests)
-        self._due_ms = 0
+        self._due.at_once()
 
 
 def envelope_bytes(valid: ValidEnvelope) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import smtplib
 import ssl
 from email.message import EmailMessage
-from types import TracebackType
 from typing import Final
 
 from runvitals.server.mail.settings import SmtpServer
@@ -59,9 +58,7 @@ class SmtpConnection:
             ) from error
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._smtp is None:
             return
         try:

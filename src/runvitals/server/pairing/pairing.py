@@ -30,7 +30,7 @@ SKIPPED_IDS = 100_000
 MAX_ID = 1 << 30
 """Of a run or writer. Metadata stores count up from 1: a larger id is damage, and leaves none to assign."""
 REMEDY = (
-    "specify the right one with --catalogue, restore it from a backup, or pair the two with "
+    "specify the right one with --metadata, restore it from a backup, or pair the two with "
     "`runvitals store repair`"
 )
 

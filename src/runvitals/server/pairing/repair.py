@@ -165,7 +165,7 @@ def _check_pair(store: RepairableStore, metadata_store: MetadataStore) -> None:
     if ours is not None and theirs is not None and ours != theirs[0]:
         raise StoreError(
             f"the metadata store {metadata_store.issued_ids.name} belongs to a different store than "
-            f"{store.name}: specify the right one with --catalogue, "
+            f"{store.name}: specify the right one with --metadata, "
             "or a new one to restore runs from their samples"
         )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from runvitals.model.completion import MAX_VALUES, FieldChoice
+from runvitals.model.names import STEP
 
 MAX_CONFIG = 4
 CONFIG = "config."
@@ -33,7 +34,7 @@ def logged_names(choices: Iterable[FieldChoice]) -> list[str]:
     return [
         choice.name.removeprefix(SUMMARY)
         for choice in choices
-        if choice.name.startswith(SUMMARY) and choice.kind == "number"
+        if choice.name.startswith(SUMMARY) and choice.name != f"{SUMMARY}{STEP}" and choice.kind == "number"
     ]
 
 

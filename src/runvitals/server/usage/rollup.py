@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date, timedelta
-from types import TracebackType
 from typing import Final
 
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
@@ -71,9 +70,7 @@ class UsageRollup:
         self.thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.thread.close()
 
     def _turn(self) -> bool:

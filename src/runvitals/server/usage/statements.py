@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.clock import Due
 from runvitals.server.events.outbox import Notification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
@@ -56,13 +57,13 @@ class Statements:
         self._metadata_store = metadata_store
         self._table = metadata_store.usage.statements
         self._clock = clock
-        self._next_ms = 0
+        self._update = Due()
 
     def update(self, settings: UsageSettings, now_ms: int) -> None:
         """Compute the drafts anew, at most once an hour: called after each roll-up."""
-        if now_ms < self._next_ms:
+        if not self._update.at(now_ms):
             return
-        self._next_ms = now_ms + _EVERY_MS
+        self._update.wait(now_ms, _EVERY_MS)
         periods = self._table.draft_periods()
         newest = _newest_period(settings, now_ms)
         for period in sorted({*periods, newest}):

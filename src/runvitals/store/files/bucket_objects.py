@@ -1,4 +1,7 @@
-"""Objects of a bucket by their address, `s3://BUCKET/KEY`: what identifies them, and their content."""
+"""Objects of a bucket by their address, `s3://BUCKET/KEY`: what identifies them, and their content.
+
+`?versionId=ID` after the key names one version of an object, as W&B's clients write it.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,36 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from runvitals.store.files.bucket_location import BucketLocation
 from runvitals.store.files.buckets import open_objects
 
+if TYPE_CHECKING:
+    from obstore import GetOptions
+
 _PIECE_BYTES: Final = 1 << 20
 _LISTED: Final = 1000
+VERSION: Final = "?versionId="
+"""Between the key of an object and the id of one of its versions."""
+_NO_VERSION: Final = "null"
+"""What S3 calls the version of an object that was written before its bucket kept versions."""
 _CREDENTIALS: Final = ("AWS_", "GOOGLE_", "AZURE_")
 """What the variables of the environment begin with that the library reads."""
 
 
 class ObjectIdentity(NamedTuple):
-    """What identifies an object. `tag`: its ETag, without quotes; empty if it has none."""
+    """What identifies an object.
+
+    Attributes:
+        tag: its ETag, without quotes; empty if it has none.
+        version: its id, if the bucket keeps the versions of an object.
+    """
 
     tag: str
     bytes: int
+    version: str | None = None
 
 
 class ListedObject(NamedTuple):
@@ -48,11 +65,11 @@ def object_identity(address: str) -> ObjectIdentity:
         FileNotFoundError: there is none.
         OSError: it cannot be read, or the library is not installed.
     """
-    objects, key = _open(address)
+    objects, key, options = _open(address)
     with _failing(address):
         import obstore
 
-        return _identity(obstore.head(objects, key))
+        return _identity(obstore.get(objects, key, options={**options, "head": True}).meta)
 
 
 def objects_below(address: str) -> Iterator[ListedObject]:
@@ -82,11 +99,11 @@ def objects_below(address: str) -> Iterator[ListedObject]:
 
 def read_object(address: str) -> ObjectRead:
     """Begin to read an object, as `object_identity`; the pieces may raise OSError, too."""
-    objects, key = _open(address)
+    objects, key, options = _open(address)
     with _failing(address):
         import obstore
 
-        response = obstore.get(objects, key)
+        response = obstore.get(objects, key, options=options)
 
     def pieces() -> Iterator[bytes]:
         with _failing(address):
@@ -97,15 +114,19 @@ def read_object(address: str) -> ObjectRead:
 
 
 def _identity(about: Any) -> ObjectIdentity:
-    return ObjectIdentity((about["e_tag"] or "").removeprefix("W/").strip('"'), about["size"])
+    tag = (about["e_tag"] or "").removeprefix("W/").strip('"')
+    version = about["version"]
+    return ObjectIdentity(tag, about["size"], None if version == _NO_VERSION else version)
 
 
-def _open(address: str) -> tuple[Any, str]:
+def _open(address: str) -> tuple[Any, str, GetOptions]:
+    """Return the bucket of an object, its key, and options that ask for the version in its address."""
     scheme, _, rest = address.partition("://")
     bucket, _, key = rest.partition("/")
+    key, _, version = key.partition(VERSION)
     if not key:
         raise ValueError(f"invalid address {address!r}; expected {scheme}://BUCKET/KEY")
-    return _opened(f"{scheme}://{bucket}"), key
+    return _opened(f"{scheme}://{bucket}"), key, {"version": unquote(version)} if version else {}
 
 
 def _opened(bucket: str) -> Any:

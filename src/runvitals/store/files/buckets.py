@@ -27,6 +27,11 @@ _CLIENT: Final = {
 }
 _PATIENCE_S: Final = 10.0
 """A service that is well answers within a second."""
+_VARIABLES: Final = {
+    "s3": "AWS_REGION, and AWS_ACCESS_KEY_ID with AWS_SECRET_ACCESS_KEY",
+    "gcs": "GOOGLE_APPLICATION_CREDENTIALS, the file of a service account",
+    "azure": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY",
+}
 _RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 
 
@@ -86,8 +91,11 @@ def open_objects(location: BucketLocation) -> Any:
         return _OPENED[location.provider](location, {**_CLIENT, "allow_http": True})
     except ImportError:
         raise OSError(f"the bucket {location} needs obstore: {EXTRA}") from None
-    except Exception as error:  # noqa: BLE001 - the library has errors of its own, with credentials in them
-        raise OSError(f"the bucket {location} cannot be used: {type(error).__name__}") from None
+    except Exception:  # noqa: BLE001 - the library has errors of its own, with credentials in them
+        named = "" if location.secret else f"; expected in the environment: {_VARIABLES[location.provider]}"
+        raise OSError(
+            f"the bucket {location} cannot be used: its endpoint or credentials are invalid or missing{named}"
+        ) from None
 
 
 def _object_store(location: BucketLocation) -> ObjectFileStore:

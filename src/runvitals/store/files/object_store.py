@@ -235,4 +235,6 @@ def reason(error: Exception) -> str:
         return _NO_ANSWER
     if "error sending request" in text or "dns error" in text:
         return _NO_CONNECTION
+    if "builder error" in text:
+        return "the endpoint is not a valid address"
     return type(error).__name__

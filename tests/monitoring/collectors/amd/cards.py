@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from runvitals.monitoring.collectors.amd.collector import AmdGpus
-from runvitals.monitoring.collectors.base import Tick
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
-    from runvitals.monitoring.collectors.base import Scope
-    from tests.monitoring.collectors.trees import Tree
+from runvitals.monitoring.collectors.base import Scope, Tick
+from tests.monitoring.collectors.trees import Tree
 
 GIB = 1 << 30
 

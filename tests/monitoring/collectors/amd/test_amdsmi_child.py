@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from runvitals.monitoring.collectors.amd.amdsmi_child import AmdsmiLibrary
 from runvitals.monitoring.collectors.amd.probe import probe
-from runvitals.monitoring.collectors.amd.readings import derive
+from runvitals.monitoring.collectors.amd.readings import AmdGpuReport, derive
 from runvitals.monitoring.collectors.amd.tools import AmdSmiLibrary, programs
 from runvitals.monitoring.collectors.plumbing.tool import ToolFailed
 from tests.monitoring.collectors.amd.cards import GIB, card, tick
 from tests.monitoring.collectors.plumbing.test_tool import program, soon
 from tests.monitoring.collectors.trees import BARE_VM, plant, put
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from runvitals.monitoring.collectors.amd.readings import AmdGpuReport
 
 # As in the real library: handles are objects without a number, missing values are "N/A", unsupported calls
 # raise an exception.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from struct import pack_into
-from typing import TYPE_CHECKING
 
 import pytest
 
 from runvitals.model.metrics import DEFINITIONS
 from tests.monitoring.collectors.amd.cards import GIB, Driver, card, folder, tick, watch
 from tests.monitoring.collectors.trees import plant, put
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # card1 has the higher PCI address.
 TWO = card(1, "0000:83:00.0") | card(2, "0000:03:00.0", gpu_busy_percent="99", power1_cap="300000000")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from runvitals.monitoring.collectors.amd.kfd import find_nodes, visible
 from runvitals.monitoring.collectors.amd.processes import ProcessUse
 from tests.monitoring.collectors.trees import plant, put
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PCI = "0000:03:00.0"
 

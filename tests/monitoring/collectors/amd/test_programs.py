@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runvitals.monitoring.collectors.amd import amd_smi, rocm_smi
-from runvitals.monitoring.collectors.amd.collector import open_gpus
+from runvitals.monitoring.collectors.amd.collector import AmdGpus, open_gpus
 from runvitals.monitoring.collectors.amd.probe import probe
 from runvitals.monitoring.collectors.amd.readings import derive
 from runvitals.monitoring.collectors.amd.tools import AmdSmi
+from runvitals.monitoring.collectors.base import Tick
 from runvitals.monitoring.collectors.plumbing import lenient_json
 from tests.monitoring.collectors.amd.cards import GIB, card, tick
 from tests.monitoring.collectors.plumbing.test_tool import program, soon
 from tests.monitoring.collectors.trees import BARE_VM, plant
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runvitals.monitoring.collectors.amd.collector import AmdGpus
-    from runvitals.monitoring.collectors.base import Tick
 
 MIB = 1 << 20
 OLD = {

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,10 +27,6 @@ from tests.monitoring.collectors.apple.macs import (
 )
 from tests.monitoring.collectors.plumbing.test_tool import processes_with, soon
 from tests.monitoring.collectors.trees import put
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -11,8 +9,8 @@ import pytest
 from runvitals.monitoring.collectors.apple.probe import missing, probe
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.sources import LINUX, PORTABLE
+from tests.isolated import printed
 from tests.monitoring.collectors.test_sources import HEAVY
-from tests.patience import PATIENCE_S
 
 
 def test_only_macs_with_apple_silicon_are_detected() -> None:
@@ -32,8 +30,6 @@ def test_linux_does_not_run_the_probe() -> None:
 @pytest.mark.skipif(sys.platform == "darwin", reason="this is a Mac")
 def test_the_probe_imports_nothing_else() -> None:
     script = """
-import sys
-sys.path.insert(0, sys.argv[1])
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.apple.probe import probe
 try:
@@ -41,10 +37,7 @@ try:
 except Absent:
     print(*(name for name in sys.modules if ".apple" in name))
 """
-    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "src")
-    command = [sys.executable, "-ISE", "-c", script, source]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    assert ran.stdout.split() == [
+    assert printed(script).split() == [
         "runvitals.monitoring.collectors.apple",
         "runvitals.monitoring.collectors.apple.probe",
     ]
@@ -54,13 +47,8 @@ except Absent:
 
 def test_the_collector_imports_nothing_heavy() -> None:
     script = """
-import sys
-sys.path.insert(0, sys.argv[1])
 before = set(sys.modules)
 import runvitals.monitoring.collectors.apple.collector
 print(*set(sys.modules) - before)
 """
-    source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "..", "src")
-    command = [sys.executable, "-ISE", "-c", script, source]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
-    assert not HEAVY.intersection(ran.stdout.split())
+    assert not HEAVY.intersection(printed(script).split())

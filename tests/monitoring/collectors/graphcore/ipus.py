@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from runvitals.monitoring.collectors.base import Tick
+from runvitals.monitoring.collectors.graphcore.collector import Ipus
 from tests.monitoring.collectors.trees import put
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runvitals.monitoring.collectors.graphcore.collector import Ipus
 
 MODULE = """
 import json, os, time

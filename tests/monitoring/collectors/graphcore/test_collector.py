@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,10 +14,6 @@ from runvitals.monitoring.collectors.plumbing.background import Hung
 from tests.monitoring.collectors.graphcore.ipus import Library, card, forget, tick
 from tests.monitoring.collectors.trees import last_pid, process, put
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 RUN, WORKER, STRANGER = 1000, 1001, 2000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.cgroup import probe
 from tests.monitoring.collectors import trees
 from tests.monitoring.collectors.trees import plant, put, sample
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 V2_STAT = "sys/fs/cgroup/training.slice/cpu.stat"
 

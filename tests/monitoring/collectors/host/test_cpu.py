@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from runvitals.monitoring.collectors.host.cpu import Cpu, probe
 from tests.monitoring.collectors import trees
 from tests.monitoring.collectors.trees import BARE_VM, plant, put, sample, stat
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BEFORE = [{"user": 1000, "idle": 9000}, {"user": 1000, "idle": 9000}]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.disk import probe
 from tests.monitoring.collectors.trees import BARE_VM, NVME, block_stat, plant, put, sample, without
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_one_disk(tmp_path: Path) -> None:

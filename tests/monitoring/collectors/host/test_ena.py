@@ -8,16 +8,13 @@ import fcntl
 import os
 import socket
 import struct
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.ena import SIOCETHTOOL, Ena, EnaStatistics, probe
 from tests.monitoring.collectors.trees import BARE_VM, plant, sample
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 COUNTS = {
     "tx_timeout": 1,

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.energy import domain_names, probe
 from tests.monitoring.collectors.trees import BARE_VM, RAPL, plant, put, sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ZONE = "sys/class/powercap"
 

@@ -6,16 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.infiniband import probe, usable_devices
 from tests.monitoring.collectors.trees import BARE_VM, INFINIBAND, plant, ports, put, sample
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_data_counters_are_in_units_of_four_bytes(tmp_path: Path) -> None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.load import probe
 from tests.monitoring.collectors.trees import BARE_VM, plant, put, sample, without
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_load_and_uptime(tmp_path: Path) -> None:

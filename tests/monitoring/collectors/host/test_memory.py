@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.memory import probe
 from tests.monitoring.collectors import trees
 from tests.monitoring.collectors.trees import BARE_VM, meminfo, plant, put, sample
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_machine_without_limits_or_swap(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +10,6 @@ from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.network import probe, retransmitted_segments
 from tests.monitoring.collectors import trees
 from tests.monitoring.collectors.trees import BARE_VM, net_dev, plant, put, sample, without
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def interfaces(readings: dict[str, float]) -> set[str]:

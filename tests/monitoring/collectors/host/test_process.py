@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +20,6 @@ from tests.monitoring.collectors.trees import (
     sample,
     without,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 1 << 20
 ROOT = 1000

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace as Has
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -14,9 +15,6 @@ import pytest
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host import psutil_sources
 from tests.monitoring.collectors.trees import sample
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 MIB = 1 << 20
 GIB = 1 << 30

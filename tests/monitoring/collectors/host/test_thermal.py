@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.host.thermal import clocks_of_cpuinfo, probe
 from tests.monitoring.collectors.trees import BARE_VM, SENSORS, plant, put, sample, without
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def chip(number: int, name: str, **sensors: tuple[str, int]) -> dict[str, str]:

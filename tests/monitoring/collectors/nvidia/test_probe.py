@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.nvidia.probe import missing
+from tests.isolated import printed
 
 
 def test_absent_without_a_driver(tmp_path: Path) -> None:
@@ -41,13 +40,9 @@ def test_windows_and_macos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_probe_imports_neither_ctypes_nor_the_collector(tmp_path: Path) -> None:
     program = (
-        "import sys\n"
-        f"sys.path.insert(0, {str(Path(__file__).parents[4] / 'src')!r})\n"
         "from runvitals.monitoring.collectors.nvidia import probe\n"
         f"probe.missing({str(tmp_path)!r}, {str(tmp_path)!r})\n"
         "print([name for name in sys.modules if 'ctypes' in name or 'nvidia.' in name])\n"
     )
-    command = [sys.executable, "-I", "-S", "-E", "-c", program]
-    completed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     package = "runvitals.monitoring.collectors.nvidia"
-    assert completed == f"['{package}.locations', '{package}.probe']\n"
+    assert printed(program) == f"['{package}.locations', '{package}.probe']\n"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -18,11 +20,8 @@ from tests.monitoring.collectors.plumbing.test_tool import program, soon
 from tests.monitoring.collectors.trees import BARE_VM, plant
 from tests.monitoring.collectors.vendors.machines import answer, pci, tool
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+Make = Callable[..., NvidiaSmi]
 
-    Make = Callable[..., NvidiaSmi]
 
 MIB = 1024.0 * 1024.0
 KIB = 1024.0

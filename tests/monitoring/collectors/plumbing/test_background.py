@@ -6,16 +6,13 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Tick
 from runvitals.monitoring.collectors.plumbing.background import BackgroundReader, Hung
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Fridge:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +19,6 @@ from runvitals.monitoring.collectors.plumbing.cgroup import (
 )
 from tests.monitoring.collectors import trees
 from tests.monitoring.collectors.trees import plant, put
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GIB = 1 << 30
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Tick
 from runvitals.monitoring.collectors.plumbing.composite import CompositeSource
 from runvitals.monitoring.collectors.plumbing.tool import ToolFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Part:

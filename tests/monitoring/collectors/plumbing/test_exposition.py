@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -20,9 +20,6 @@ from runvitals.monitoring.collectors.plumbing.exposition import (
     ExpositionSample,
     parse,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 PROMETHEUS = r"""
 # HELP requests_total Requests, \\ and

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.monitoring.collectors.plumbing.http import HttpAddress, HttpError, get, unquote
+from tests.isolated import printed
 from tests.monitoring.collectors.exporters import Exporter, ok
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -212,19 +213,14 @@ def test_unquoted() -> None:
 def test_tls_is_loaded_only_for_https() -> None:
     """Without encryption neither `ssl` nor `socket` is imported. A server without TLS is reported as such."""
     script = (
-        "import sys; sys.path.append(sys.argv[1])\n"
         "from runvitals.monitoring.collectors.plumbing.http import HttpError, get\n"
-        "assert get(sys.argv[2]).body == b'up 1\\n'\n"
+        "assert get(sys.argv[1]).body == b'up 1\\n'\n"
         "print(sorted({'ssl', 'socket', 're', 'http.client'} & set(sys.modules)))\n"
-        "try: get(sys.argv[2].replace('http:', 'https:'))\n"
+        "try: get(sys.argv[1].replace('http:', 'https:'))\n"
         "except HttpError as error: print(error)\n"
     )
-    source = str(Path(__file__).parents[4] / "src")
     with Exporter(ok("up 1\n")) as exporter:
-        lines = subprocess.run(
-            [sys.executable, "-I", "-S", "-E", "-c", script, source, exporter.url],
-            capture_output=True, text=True, check=True,
-        ).stdout.splitlines()  # fmt: skip
+        lines = printed(script, exporter.url).splitlines()
     assert lines[0] == "[]"
     assert "cannot be read" in lines[1]
     assert "SSL" in lines[1].upper()

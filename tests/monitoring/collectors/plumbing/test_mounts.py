@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Scope
 from runvitals.monitoring.collectors.plumbing.mounts import mount_of, read_mounts, within
 from tests.monitoring.collectors.trees import mount, plant
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_longest_mount_point_of_a_path_is_used(tmp_path: Path) -> None:

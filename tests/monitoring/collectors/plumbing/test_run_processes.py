@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from runvitals.monitoring.collectors.base import Scope
 from runvitals.monitoring.collectors.plumbing.run_processes import RunProcesses
 from tests.monitoring.collectors.trees import plant, process, put
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def loadavg(last_pid: int) -> dict[str, str]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
 
 from runvitals.base.protobuf import text, varint
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 
 def nested(number: int, *parts: bytes) -> bytes:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent import futures
-from typing import TYPE_CHECKING
 
 import grpc
 
 from runvitals.base.protobuf import fields
 from tests.monitoring.collectors.tpu import messages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class FakeRuntime:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from runvitals.monitoring.collectors.tpu.chips import find_chips, users
 from runvitals.monitoring.collectors.tpu.probe import SIGNS, probe
 from tests.monitoring.collectors.tpu import machines
 from tests.monitoring.collectors.trees import plant
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

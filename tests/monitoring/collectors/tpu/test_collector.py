@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import socket
 import threading
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -22,11 +24,8 @@ from tests.monitoring.collectors.tpu.messages import distribution, exponential, 
 from tests.monitoring.collectors.tpu.servers import FakeRuntime
 from tests.monitoring.collectors.trees import plant
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+Open = Callable[..., Tpu]
 
-    Open = Callable[..., Tpu]
 
 GIB = 1 << 30
 IDLE = "tpu.runtime.tensorcore.idle_duration.seconds"

@@ -6,7 +6,7 @@ import socket
 import struct
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
@@ -25,9 +25,6 @@ from runvitals.monitoring.collectors.tpu.grpc import (
 from tests.monitoring.collectors.tpu.messages import gauge, metric
 from tests.monitoring.collectors.tpu.servers import FakeRuntime
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 GET = "/tpu.monitoring.runtime.RuntimeMetricService/GetRuntimeMetric"
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from runvitals.monitoring.collectors.trainium.collector import Trainium
 from tests.monitoring.collectors.trainium import machines
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from runvitals.monitoring.collectors.trainium.collector import Trainium
-
-    Open = Callable[..., Trainium]
+Open = Callable[..., Trainium]
 
 
 @pytest.fixture

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from runvitals.monitoring.collectors.base import Scope, Tick
+from runvitals.monitoring.collectors.trainium.collector import Trainium
 from runvitals.monitoring.collectors.trainium.probe import probe
 from tests.patience import PATIENCE_S
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from runvitals.monitoring.collectors.trainium.collector import Trainium
 
 FOLDER = "sys/devices/virtual/neuron_device"
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 HOST_USES = {"application_memory": 600, "constants": 1, "dma_buffers": 300, "tensors": 99}
 CORE_USES = {

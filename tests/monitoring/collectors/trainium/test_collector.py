@@ -7,22 +7,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.monitoring.collectors.base import Tick
 from runvitals.monitoring.collectors.trainium import sysfs
+from runvitals.monitoring.collectors.trainium.collector import Trainium
 from tests.monitoring.collectors.trainium import machines, reports
+from tests.monitoring.collectors.trainium.conftest import Open
 from tests.monitoring.collectors.trainium.machines import FOLDER, device, install, install_monitor, say, until
 from tests.monitoring.collectors.trees import plant
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runvitals.monitoring.collectors.trainium.collector import Trainium
-    from tests.monitoring.collectors.trainium.conftest import Open
 
 ME = os.getpid()
 

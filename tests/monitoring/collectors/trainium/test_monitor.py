@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +21,7 @@ from runvitals.relay.destinations.cloudwatch import neuron_config
 from tests.monitoring.collectors.trainium import machines, reports
 from tests.patience import PATIENCE_S
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    Start = Callable[..., NeuronMonitor]
+Start = Callable[..., NeuronMonitor]
 
 
 @pytest.fixture

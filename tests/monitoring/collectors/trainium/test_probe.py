@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.monitoring.collectors.base import Absent, Scope
 from runvitals.monitoring.collectors.trainium.probe import probe
+from tests.isolated import printed
 from tests.monitoring.collectors.trainium import machines
 from tests.monitoring.collectors.trees import plant
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_no_device(tmp_path: Path, programs: Path) -> None:
@@ -43,14 +39,11 @@ def test_the_program_in_its_own_folder(tmp_path: Path, programs: Path) -> None:
 
 def test_without_devices_the_collector_is_not_imported(tmp_path: Path, programs: Path) -> None:
     script = (
-        f"import sys; sys.path[:] = {sys.path!r}\n"
-        "before = set(sys.modules)\n"
         "from runvitals.monitoring.collectors.base import Absent, Scope\n"
         "from runvitals.monitoring.collectors.trainium import probe\n"
         f"try: probe.probe(Scope(host_root={str(tmp_path)!r}))\n"
         "except Absent: print(sorted(name for name in sys.modules if 'trainium' in name))\n"
     )
-    output = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, check=True)
-    assert output.stdout.decode().strip() == str(
+    assert printed(script).strip() == str(
         ["runvitals.monitoring.collectors.trainium" + name for name in ("", ".locations", ".probe")]
     )

@@ -5,7 +5,8 @@ go.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -18,11 +19,8 @@ from tests.monitoring.collectors.plumbing.test_tool import processes_with, soon
 from tests.monitoring.collectors.trees import plant
 from tests.monitoring.collectors.vendors.machines import answer, pci, tool, values
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
+Make = Callable[..., Smi]
 
-    Make = Callable[..., Smi]
 
 HEADER = "index, name, pci, load, used, total, heat, draw, cap, errors\n"
 TWO = HEADER + (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +14,8 @@ from runvitals.monitoring.collectors.vendors.jetson_rails import find_meters
 from runvitals.monitoring.collectors.vendors.jetson_tegrastats import Tegrastats, parse
 from runvitals.monitoring.collectors.vendors.probes import jetson, npu, tenstorrent
 from tests.monitoring.collectors.plumbing.test_tool import program, soon
-from tests.monitoring.collectors.trees import plant, put, sample
+from tests.monitoring.collectors.trees import Tree, plant, put, sample
 from tests.monitoring.collectors.vendors.machines import pci, tool, values
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.monitoring.collectors.trees import Tree
 
 MIB = 1024.0 * 1024.0
 ORIN = {

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.monitoring.collectors.base import Absent, Tick
+from runvitals.monitoring.collectors.plumbing.composite import CompositeSource
 from runvitals.monitoring.collectors.plumbing.tool import StillFailing, ToolFailed
 from runvitals.monitoring.collectors.vendors.intel_xpu_smi import READINGS, XpuSmi
 from runvitals.monitoring.collectors.vendors.probes import intel
 from tests.monitoring.collectors.plumbing.test_tool import program, soon
-from tests.monitoring.collectors.trees import plant, put
+from tests.monitoring.collectors.trees import Tree, plant, put
 from tests.monitoring.collectors.vendors.machines import pci
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from runvitals.monitoring.collectors.plumbing.composite import CompositeSource
-    from tests.monitoring.collectors.trees import Tree
 
 
 def card(name: str, address: str, driver: str, files: dict[str, str]) -> Tree:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,9 +13,6 @@ from runvitals.monitoring.collectors.sources import probe_all
 from runvitals.monitoring.collectors.vendors.probes import ORDER
 from tests.monitoring.collectors.trees import BARE_VM, plant, put
 from tests.monitoring.collectors.vendors.machines import tool, values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sources" / "others.md").read_text()
 

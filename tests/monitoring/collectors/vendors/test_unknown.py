@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from runvitals.monitoring.collectors.plumbing.tool import StillFailing, ToolFail
 from runvitals.monitoring.collectors.vendors.adapter import Smi, Vendor
 from tests.monitoring.collectors.plumbing.test_tool import soon
 from tests.monitoring.collectors.vendors.machines import tool, values
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MODULES = [
     importlib.import_module(f"{vendors.__name__}.{each.name}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
@@ -25,9 +25,6 @@ from runvitals.monitoring.collectors.vendors.qualcomm import QUALCOMM
 from runvitals.monitoring.collectors.vendors.rebellions import REBELLIONS
 from runvitals.monitoring.collectors.vendors.tenstorrent import TENSTORRENT
 from runvitals.monitoring.collectors.vendors.thead import THEAD
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MIB = 1024.0 * 1024.0
 VENDORS = (

@@ -254,7 +254,7 @@ def test_only_trusted_proxies_say_where_a_request_comes_from(tmp_path: Path) -> 
     ):
         router = Router()
 
-        @router.get("/api/v1/where", dependencies=[needs("public")])
+        @router.get("/api/v1/where", needs("public"))
         def where(request: Request, requester: TheRequester) -> dict[str, str]:
             return {"ip": requester.ip, "scheme": request.url.scheme}
 

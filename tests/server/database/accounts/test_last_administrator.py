@@ -1,4 +1,4 @@
-"""Administrators who demote each other at the same time, on both databases."""
+"""Requests at the same time that reach a limit or leave no administrator, on both databases."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from runvitals.server.account_store import AccountStore
+from runvitals.server.accounts.storage.emails import MAX_ADDRESSES
+from runvitals.server.accounts.storage.keys import MAX_SERVICE_KEYS
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, Actor
-from runvitals.server.teams.storage.invitations import InvitationRow
-from runvitals.store.errors import LastAdministrator, NoLongerValid
+from runvitals.server.teams.storage.invitations import A_DAY_BY_USER, InvitationRow
+from runvitals.store.errors import LastAdministrator, LimitReached, NoLongerValid, SentTooOften
 
 T0 = 1_800_000_000_000
 COUNT = 50
@@ -23,12 +25,12 @@ def administrators(accounts: AccountStore) -> list[UserRow]:
 
 
 def succeeded(work: object, count: int) -> int:
-    """How many of some calls at the same time did not raise LastAdministrator."""
+    """How many of some calls at the same time were not refused because of a limit."""
 
     def one(number: int) -> bool:
         try:
             work(number)  # type: ignore[operator]
-        except LastAdministrator:
+        except (LastAdministrator, LimitReached, SentTooOften):
             return False
         return True
 
@@ -79,3 +81,23 @@ def test_one_of_many_who_accept_at_once_joins(accounts: AccountStore, administra
     with ThreadPoolExecutor(THREADS) as pool:
         assert sum(pool.map(accept, administrators[1:9])) == 1
     assert len(accounts.members.of_team("vision")) == 2
+
+
+def test_limits_hold_for_what_is_added_at_once(accounts: AccountStore) -> None:
+    ada = accounts.users.create("ada", CLI, T0, address="ada@example.org", verified=True)
+    team = accounts.teams.create("vision", CLI, T0, administrator=ada.id)
+    service = accounts.service_accounts.create("ci", team.id, CLI, T0)
+    by_ada = Actor("user", "ada", ada.id)
+
+    def add_address(number: int) -> None:
+        accounts.emails.add(ada.id, f"ada{number}@example.org", by_ada, T0)
+
+    def make_key(number: int) -> None:
+        accounts.keys.create(f"key {number}", by_ada, T0, service_account_id=service.id)
+
+    def invite(number: int) -> None:
+        accounts.invitations.create("vision", f"guest{number}@example.org", "member", by_ada, T0)
+
+    assert succeeded(add_address, MAX_ADDRESSES + 3) == MAX_ADDRESSES - 1
+    assert succeeded(make_key, MAX_SERVICE_KEYS + 3) == MAX_SERVICE_KEYS
+    assert succeeded(invite, A_DAY_BY_USER + 3) == A_DAY_BY_USER

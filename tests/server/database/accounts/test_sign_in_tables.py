@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from runvitals.model.durations import DAY_MS
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.device_logins import LIFE_MS
 from runvitals.server.accounts.storage.sessions import SessionLife
@@ -38,6 +39,18 @@ def test_a_link_can_be_looked_at_before_it_is_used(accounts: AccountStore) -> No
     accounts.one_time_tokens.use(secret, "reset_password", T0)
     with pytest.raises(NoLongerValid):
         accounts.one_time_tokens.peek(secret, "reset_password", T0)
+
+
+def test_what_a_clock_years_ahead_has_made_is_not_valid_for_years(accounts: AccountStore) -> None:
+    ada = accounts.users.create("ada", CLI, T0, address="ada@example.org", verified=True)
+    wrong_ms = T0 + 3650 * DAY_MS
+    session = accounts.sessions.create(ada.id, wrong_ms, SessionLife(), method="password")
+    link = accounts.one_time_tokens.create("reset_password", wrong_ms, user_id=ada.id)
+    assert accounts.sessions.check(session, wrong_ms, SessionLife()) is not None
+    accounts.one_time_tokens.peek(link, "reset_password", wrong_ms)
+    assert accounts.sessions.check(session, T0, SessionLife()) is None
+    with pytest.raises(NoLongerValid):
+        accounts.one_time_tokens.peek(link, "reset_password", T0)
 
 
 def test_users_are_searched_by_the_beginning_of_names(accounts: AccountStore) -> None:

@@ -7,6 +7,7 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.server.teams.storage.invitations import AlreadyInvited
 from runvitals.store.errors import LastAdministrator, NameTaken, NoLongerValid, NotAllowed, NotFound
 
 T0 = 1_800_000_000_000
@@ -140,6 +141,9 @@ def test_a_second_invitation_replaces_the_link(accounts: AccountStore) -> None:
     assert [row.id for row in accounts.invitations.all("vision")] == [invitation.id]
     with pytest.raises(NoLongerValid):
         accounts.invitations.by_secret(first, T0)
+    with pytest.raises(AlreadyInvited):  # so that two who invite at once do not send two links
+        accounts.invitations.create("vision", "eve@example.org", "member", CLI, T0)
+    accounts.invitations.by_secret(second, T0)
     third = accounts.invitations.resend(invitation.id, CLI, T0)
     with pytest.raises(NoLongerValid):
         accounts.invitations.by_secret(second, T0)

@@ -60,6 +60,7 @@ def test_versions_stages_and_aliases(client: MlflowClient) -> None:
     client.set_registered_model_alias("faces", "champion", "2")
     assert client.get_model_version_by_alias("faces", "champion").version == "2"
     assert client.get_model_version("faces", "2").aliases == ["champion"]
+    assert client.get_model_version_by_alias("faces", "latest").version == "2"
     client.set_model_version_tag("faces", "2", "b", "x")
     client.delete_model_version_tag("faces", "1", "a")
     assert (client.get_model_version("faces", "1").tags, client.get_model_version("faces", "2").tags) == (

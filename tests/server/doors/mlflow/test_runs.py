@@ -151,12 +151,17 @@ def test_numbers_that_json_lacks_and_times_that_the_store_refuses(call: Call, ex
     run = created(call, experiment)
     call("POST", "runs/log-metric", run_id=run, **metric("x", "NaN", 0, 0))
     call("POST", "runs/log-metric", run_id=run, **metric("x", "Infinity", 1, 1))
-    call("POST", "runs/log-metric", run_id=run, **metric("x", "-Infinity", -5, 2))
+    call("POST", "runs/log-metric", run_id=run, **metric("x", "-Infinity", 2, 2))
     values = history(call, run, "x")
-    assert [(timestamp, step) for _, timestamp, step in values] == [(-5, 2), (0, 0), (1, 1)]
-    assert [value for value, _, _ in values] == ["-Infinity", "NaN", "Infinity"]
+    assert [(timestamp, step) for _, timestamp, step in values] == [(0, 0), (1, 1), (2, 2)]
+    assert [value for value, _, _ in values] == ["NaN", "Infinity", "-Infinity"]
     latest = call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"]
     assert [one["value"] for one in latest] == ["-Infinity"]
+    sent = metric("x", 1.0, -5)
+    for path, body in (("log-metric", sent), ("log-batch", {"metrics": [sent]})):
+        status, refused = call("POST", f"runs/{path}", run_id=run, **body)
+        assert status == 400
+        assert "Timestamp must be a nonnegative long" in refused["message"]
 
 
 def test_system_metrics_say_how_often_a_client_sends(call: Call, experiment: str, served: Served) -> None:

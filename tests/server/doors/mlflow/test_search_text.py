@@ -30,6 +30,8 @@ from tests.processor_time import measured
         ("metric.`a b/c` >= -1e-3", Comparison("metric", "a b/c", ">=", -0.001)),
         ('metrics."x.y" != 2', Comparison("metric", "x.y", "!=", 2)),
         ("params.a.b = 'it is'", Comparison("parameter", "a.b", "=", "it is")),
+        ("params.a = 'it''s'", Comparison("parameter", "a", "=", "it''s")),
+        (r"params.a = 'it\'s'", Comparison("parameter", "a", "=", r"it\'s")),
         ("params.'it is' = 'so'", Comparison("parameter", "it is", "=", "so")),
         ("params.\"it's `so`\" = 'so'", Comparison("parameter", "it's `so`", "=", "so")),
         ('tags.mlflow.user like "a%"', Comparison("tag", "mlflow.user", "LIKE", "a%")),

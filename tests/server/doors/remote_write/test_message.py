@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from runvitals.base.protobuf import Malformed, double, text, uint
+from runvitals.base.protobuf import Malformed, double, text, uint, varint
 from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
 from runvitals.server.doors.remote_write.native_histograms import UnknownBuckets, decode_histogram
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
@@ -154,8 +154,12 @@ def test_histograms_with_counts_that_are_not_integers() -> None:
     ],
 )
 def test_damaged_histograms_are_malformed(message: bytes, reason: str) -> None:
+    damaged = message + uint(15, T)
     with pytest.raises(Malformed, match=reason):
-        buckets_of(message + uint(15, T))
+        decode_histogram(damaged)
+    labels = text(1, text(1, "__name__") + text(2, "x"))
+    sent = read_version_1(text(1, labels + text(4, damaged) + text(2, double(1, 1.0))), numbered()[0])
+    assert (sent.values.tolist(), len(sent.invalid)) == ([1.0], 1)
 
 
 @given(some.binary(max_size=80))
@@ -188,17 +192,41 @@ def test_labels_that_prometheus_refuses(names: tuple[str, ...], problem: str) ->
     symbols = ["", "x", *names]
     references = bytes(place for name in names for place in (symbols.index(name), 1))
     declared = b"".join(text(4, symbol) for symbol in symbols)
+    point = text(2, double(1, 1.0) + uint(2, T))
+    good = text(1, text(1, "__name__") + text(2, "x"))
     for message, read in (
-        (text(1, labels + text(2, double(1, 1.0) + uint(2, T))), read_version_1),
-        (declared + text(5, text(1, references)), read_version_2),
+        (text(1, labels + point) + text(1, good + point), read_version_1),
+        (
+            declared + text(5, text(1, references) + point) + text(5, text(1, bytes((2, 1))) + point),
+            read_version_2,
+        ),
     ):
-        with pytest.raises(Malformed, match=problem):
-            read(message, numbered()[0])
+        sent = read(message, numbered()[0])
+        assert (len(sent.t), len(sent.invalid)) == (1, 1)
+        assert problem in sent.invalid[0]
 
 
-def test_a_reference_to_a_symbol_that_is_not_there() -> None:
-    with pytest.raises(Malformed, match="symbol 5 of 1"):
-        read_version_2(text(4, "") + text(5, text(1, bytes((1, 5)))), numbered()[0])
+@pytest.mark.parametrize(
+    ("references", "problem"),
+    [
+        (bytes((1, 5)), "symbol 5 of 1"),
+        (varint(1) + varint(2**64 - 1), "of 1"),
+        (bytes(3), "3 references"),
+        (b"", "0 references"),
+    ],
+)
+def test_a_series_with_wrong_references_is_left_out(references: bytes, problem: str) -> None:
+    sent = read_version_2(text(4, "") + text(5, text(1, references)), numbered()[0])
+    assert len(sent.invalid) == 1
+    assert problem in sent.invalid[0]
+
+
+def test_a_message_of_another_version_is_no_empty_one() -> None:
+    message = version_2([({"__name__": "x"}, [(T, 1.0)])])
+    with pytest.raises(Malformed, match=r"needs proto=io.prometheus.write.v2.Request"):
+        read_version_1(message, numbered()[0])
+    unknown = uint(99, 1) + text(98, "x")  # as a later minor version may add
+    assert len(read_version_2(message + unknown, numbered()[0]).t) == 1
 
 
 @given(some.sets(some.integers(0, 600)))

@@ -302,8 +302,14 @@ def test_hostile_bodies_are_rejected_for_good(served: Served) -> None:
         assert raw(served, body).status_code == 400, body[:20]
     assert raw(served, packed, **{"content-encoding": "zstd"}).status_code == 400
     unnamed = version_1([({"job": "a"}, [(NOW_MS, 1.0)])])
-    assert "without the label __name__" in post(served.url, unnamed).text
+    refused = post(served.url, unnamed)
+    assert "without the label __name__" in refused.text
+    assert refused.headers["x-prometheus-remote-write-samples-written"] == "0"
+    mixed = version_1([({"job": "a"}, [(NOW_MS, 1.0)]), ({"__name__": "good", "host": "n"}, [(NOW_MS, 1.0)])])
+    partly = post(served.url, mixed)
+    assert (partly.status_code, partly.headers["x-prometheus-remote-write-samples-written"]) == (400, "1")
     assert raw(served, b"\0", **{"content-type": "application/json"}).status_code == 415
+    assert "x-prometheus-remote-write-samples-written" in raw(served, b"").headers
     assert raw(served, b"\0", **{"content-encoding": "br"}).status_code == 415
 
 

@@ -69,7 +69,10 @@ def main(path: str) -> dict[str, Any]:
     results["some files"] = [file.name for file in run.files(pattern="logs/%.t_t")]
     with run.file("logs/été #1.txt").download(root="downloads") as file:
         results["downloaded"] = file.read()
-    results["deleted file"] = error(lambda: run.file("a model.pt").delete())
+    other = api.run(f"{path}/run3")
+    file = other.file("a model.pt")
+    file.delete()
+    results["deleted file"] = [error(file.delete), [left.name for left in other.files()]]
 
     run.config["extra"] = {"a": [1, 2]}
     run.tags = ["new", "base"]

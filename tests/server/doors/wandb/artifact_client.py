@@ -144,6 +144,13 @@ def change_and_read() -> dict[str, Any]:
     ]
     seen["types"] = [each.name for each in api.artifact_types(path)]
     seen["collections"] = [each.name for each in api.artifact_type("dataset", path).collections()]
+    kind = api.artifact_type("dataset", path)
+    some = {"name": {"$regex": "^out"}, "createdAt": {"$gt": "2020-01-01"}}
+    seen["some collections"] = [
+        [each.name for each in kind.collections(order="-name")],
+        [each.name for each in kind.collections(filters=some, order="-createdAt")],
+        len(api.project(PROJECT, ENTITY).collections(filters=some)),
+    ]
     seen["versions"] = [each.version for each in api.artifacts("dataset", f"{path}/mnist")]
     seen["exists"] = [api.artifact_exists(f"{path}/mnist:v0"), api.artifact_exists(f"{path}/none:v0")]
     seen["files"] = [[file.name, file.size] for file in artifact.files()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -212,7 +213,26 @@ def test_files_are_listed_and_downloaded(read: dict[str, Any]) -> None:
     assert read["files"][0] == ["a model.pt", len("content of a model.pt"), "text/plain"]
     assert read["some files"] == ["logs/été #1.txt"]
     assert read["downloaded"] == "content of logs/été #1.txt"
-    assert "cannot be deleted" in read["deleted file"]
+    refused, left = read["deleted file"]
+    assert "the run has no file 'a model.pt'" in refused
+    assert left == sorted(FILES)[1:]
+
+
+def test_files_are_deleted_by_who_may_change_their_runs(lab: Lab) -> None:
+    deletion = "mutation Delete($files: [ID!]!) { deleteFiles(input: {files: $files}) { success } }"
+    shown = "files { edges { node { id } } }"
+    ids = [edge["node"]["id"] for edge in lab.run_field(shown)["files"]["edges"]]
+    unknown = base64.b64encode(b"SavedFile:999999:a").decode()
+
+    def refusal(key: str, *files: str) -> str:
+        return str(lab.graphql(deletion, key, files=files)["errors"][0]["message"])
+
+    assert "may" in refusal(lab.reader, ids[0])
+    assert "no run" in refusal(lab.stranger, ids[0])
+    assert "no run" in refusal(lab.key, ids[0], unknown)
+    for wrong in ("", "x", unknown[:-4], base64.b64encode("SavedFile:²:a".encode()).decode()):
+        assert "expected that of a file" in refusal(lab.key, wrong)
+    assert len(lab.run_field(shown)["files"]["edges"]) == len(ids)
 
 
 def test_a_file_needs_a_key_that_may_read_its_run(lab: Lab) -> None:

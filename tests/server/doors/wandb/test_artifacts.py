@@ -196,6 +196,7 @@ def test_the_client_reads_and_changes_versions(seen: Any) -> None:
     read = seen["read"]
     assert read["changed"] == ["v0", ["kept"], {"rows": 2, "acc": 0.5}, "changed", ["tag one"]]
     assert (read["types"], read["collections"]) == (["dataset", "model"], ["mnist", "outside"])
+    assert read["some collections"] == [["outside", "mnist"], ["outside"], 1]
     assert (read["versions"], read["exists"]) == (["v3", "v2", "v1", "v0"], [True, False])
     assert read["files"] == [["a.txt", 3], ["d/b.txt", 3]]
     assert read["linked"] == ["best datasets:v0", ["gold", "latest"], "mnist:v0", True]
@@ -428,9 +429,15 @@ _VERSIONS = """query V($filters: JSONString, $order: String) { project(entityNam
 
 def test_what_versions_cannot_be_filtered_or_sorted_by_is_named(owners: Owners) -> None:
     made(owners, "filtered")
-    collection = owners.graphql(_VERSIONS, filters='{"state": "COMMITTED"}', order="+createdAt")
-    assert collection["data"]["project"]["artifactCollection"]["artifacts"] == {"totalCount": 1}
-    assert '"tags"' in error_of(owners.graphql(_VERSIONS, filters='{"tags": "x"}'))
+    for filters, count in (
+        ('{"state": "COMMITTED"}', 1),
+        ('{"state": {"$ne": "COMMITTED"}}', 0),
+        ('{"tags": "x"}', 0),
+        ('{"versionIndex": 0, "createdAt": {"$gt": "2020-01-01"}}', 1),
+    ):
+        collection = owners.graphql(_VERSIONS, filters=filters, order="+createdAt")
+        assert collection["data"]["project"]["artifactCollection"]["artifacts"] == {"totalCount": count}
+    assert "expected one of alias" in error_of(owners.graphql(_VERSIONS, filters='{"size": 3}'))
     assert "'-size'" in error_of(owners.graphql(_VERSIONS, order="-size"))
     assert "JSON" in error_of(owners.graphql(_VERSIONS, filters="{"))
 

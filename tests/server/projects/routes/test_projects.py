@@ -127,8 +127,11 @@ def test_transfer_needs_both_sides_and_the_password(digits: AccountsServer) -> N
     digits.ask("ada", "POST", "entities/ada/projects/digits/transfer", 404, json={"entity": "nobody"})
 
 
-def test_a_transfer_ends_guest_links(digits: AccountsServer) -> None:
+def test_a_transfer_ends_guest_links_and_shares(digits: AccountsServer) -> None:
     digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("ada").id)
+    report = f"reports/{digits.ask('ada', 'POST', f'{DIGITS}/reports', 201, json={'title': 'x'})['id']}"
+    digits.ask("ada", "PUT", f"{report}/shares/bob", 204, json={"role": "edit"})
+    digits.ask("bob", "GET", report)
     links = [
         digits.ask("ada", "POST", f"{address}/links", 201, json={}) for address in (DIGITS, "runs/run-bob")
     ]
@@ -136,6 +139,7 @@ def test_a_transfer_ends_guest_links(digits: AccountsServer) -> None:
     for header in headers:
         digits.ask(None, "GET", "runs/run-bob", headers=header)
     digits.ask("ada", "POST", f"{DIGITS}/transfer", json={"entity": "speech"})
+    digits.ask("bob", "GET", report, 404)
     for header in headers:
         assert "was revoked" in digits.ask(None, "GET", "shared", 401, headers=header)["error"]
     # Those of one run end with its move to another team, not with a move within its team.

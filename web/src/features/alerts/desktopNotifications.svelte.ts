@@ -1,5 +1,6 @@
 // New notifications as those of the browser, if the user wants them in this browser.
 
+import { leave } from '../../base/address';
 import type { InboxItem } from '../../base/wire';
 
 const KEY = 'runvitals.desktop-notifications';
@@ -36,7 +37,7 @@ class DesktopNotifications {
       const shown = new Notification(title, { body: place, tag: id });
       shown.onclick = () => {
         window.focus();
-        if (path) window.location.assign(path);
+        if (path) leave(path);
         shown.close();
       };
     }

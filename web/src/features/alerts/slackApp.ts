@@ -1,5 +1,6 @@
 // The way to Slack, where a channel is chosen, and back.
 
+import { leave } from '../../base/address';
 import { send } from '../../base/api';
 import { notice } from '../../base/notice.svelte';
 import { here } from '../../base/route.svelte';
@@ -9,7 +10,7 @@ import type { SlackInstallUrl } from '../../base/wire';
 export async function chooseAtSlack(path: string): Promise<void> {
   await notice.attempt(async () => {
     const { url } = await send<SlackInstallUrl>('POST', path, {});
-    window.location.assign(url);
+    leave(url);
   });
 }
 

@@ -1,5 +1,6 @@
 // Artifacts: versions of files that runs log and use.
 
+import { request } from '../../base/address';
 import { ApiError, NO_RESPONSE, projectPath } from '../../base/api';
 import { guest } from '../../base/guest.svelte';
 import type { Artifact, Entry } from '../../base/wire';
@@ -24,7 +25,7 @@ export function contentHref(artifact: Artifact, path: string, download = true): 
 export async function loadContent(href: string, signal: AbortSignal): Promise<Blob> {
   let response: Response;
   try {
-    response = await fetch(href, { signal, headers: guest.headers() });
+    response = await request(href, { signal, headers: guest.headers() });
   } catch (error) {
     if (signal.aborted) throw error;
     throw new ApiError(0, NO_RESPONSE);

@@ -1,6 +1,6 @@
 // Metrics of several runs over each other, as the API answers, and as points of lines.
 
-import { address, type State, type Value } from '../../base/api';
+import { apiPath, type State, type Value } from '../../base/api';
 import type { PanelMetric, PanelX } from './panel';
 import type { Line, Points } from '../../chart/points';
 import type { GroupedKey, OverlayKey, OverlayRun } from '../../base/wire';
@@ -76,7 +76,7 @@ export function overlayTable(
 ): string | null {
   if (runs.length === 0 || keys.length === 0 || keys.length > MAX_KEYS) return null;
   const points = Math.min(MAX_POINTS, Math.floor(MAX_VALUES / (runs.length * keys.length)));
-  return address(`overlay/${source}`, { ...place, runs: [...runs], keys: [...keys], x, points, format: 'csv' });
+  return apiPath(`overlay/${source}`, { ...place, runs: [...runs], keys: [...keys], x, points, format: 'csv' });
 }
 
 /** The extent of all points; null without any. */

@@ -11,7 +11,6 @@ import struct
 from collections.abc import Iterator
 from importlib import import_module
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any, Final
 
 _END: Final = 0xFE
@@ -101,9 +100,7 @@ class AimDatabase:
     def __enter__(self) -> AimDatabase:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._database = None
         self._log_folder.cleanup()
 

@@ -27,7 +27,7 @@ from runvitals.server.access.storage.idempotent_requests import (
     RequestLease,
 )
 from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
-from runvitals.server.http.buffered_body import error_response, replayed
+from runvitals.server.http.buffered_body import rejection_response, replayed
 from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError
 
@@ -91,7 +91,7 @@ class IdempotencyKeys:
         try:
             await self._carry_out_once(_checked_key(keys), requester, scope, receive, send)
         except HttpRejection as error:
-            await error_response(error)(scope, receive, send)
+            await rejection_response(error, scope["path"])(scope, receive, send)
 
     async def _carry_out_once(
         self, key: bytes, requester: Requester, scope: Scope, receive: Receive, send: Send

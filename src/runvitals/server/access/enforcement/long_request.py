@@ -18,7 +18,8 @@ class LongRequest:
 
     Args:
         recheck: returns None to let it continue, otherwise the response that replaces its own. An event
-            stream that has begun gets an event `unauthorised` instead, anything else ends early.
+            stream that has begun gets an event `unauthorised` instead. The connection of anything else is
+            closed within the response: a file without its end must not look like a whole one.
     """
 
     def __init__(self, recheck: Callable[[], Awaitable[Response | None]]) -> None:
@@ -53,8 +54,8 @@ class LongRequest:
             request.result()
         elif not self._started:
             await self._ended(scope, receive, send)
-        elif not self._complete:
-            last = _unauthorised_event(self._ended) if self._is_stream else b""
+        elif self._is_stream and not self._complete:
+            last = _unauthorised_event(self._ended)
             await send({"type": "http.response.body", "body": last, "more_body": False})
 
 

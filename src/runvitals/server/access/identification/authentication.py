@@ -14,7 +14,7 @@ from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.server.access.enforcement.long_request import LongRequest
@@ -29,7 +29,8 @@ from runvitals.server.access.identification.token_required import (
 )
 from runvitals.server.access.principals import Anonymous, Operator, Principal, is_report_guest
 from runvitals.server.access.requester import SCOPE_KEY, Requester
-from runvitals.server.http.buffered_body import error_response
+from runvitals.server.http.buffered_body import rejection_response
+from runvitals.server.http.error_forms import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.http.open_streams import CLIENT_KEY
 from runvitals.server.http.request_errors import HttpRejection
@@ -48,6 +49,7 @@ SETUP_PATHS: Final = (
 """What a server that has printed a link for the first administrator answers to visitors: the page of
 that link, and the call that checks its token."""
 SIGN_IN_PATH: Final = "/-/login"
+_OTHER_NAMES: Final = ": create an administrator, or start it with `--require-token`"
 RIGHTS_RECHECK_S = 30.0
 """How often the rights to a request that lasts are checked though none were changed: its run may be moved."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -89,7 +91,7 @@ class RequesterMiddleware:
         self._authenticator = authenticator
         self._tokens = tokens
         self._browsers = browsers
-        self._open: ASGIApp = LoopbackNames(self._as_open)
+        self._open: ASGIApp = LoopbackNames(self._as_open, _OTHER_NAMES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Find out who makes a request, and pass it on with them."""
@@ -111,7 +113,7 @@ class RequesterMiddleware:
                 _set_requester(scope, _of_scope(Operator(), scope))
                 await self._tokens(scope, receive, send)
         except HttpRejection as error:
-            await rejection(error)(scope, receive, send)
+            await rejection(error, scope)(scope, receive, send)
 
     def admits(self, headers: Headers) -> bool:
         """Return whether a request is known to be authenticated before there are accounts."""
@@ -122,15 +124,15 @@ class RequesterMiddleware:
     async def _as_open(self, scope: Scope, receive: Receive, send: Send) -> None:
         _set_requester(scope, _of_scope(Operator(), scope))
         if scope["method"] == "GET":
-            await LongRequest(self._still_open).run(self._app, scope, receive, send)
+            await LongRequest(partial(self._still_open, scope)).run(self._app, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    async def _still_open(self) -> Response | None:
+    async def _still_open(self, scope: Scope) -> Response | None:
         """Return the end of a request from before accounts, once they exist."""
         if not self._authenticator.accounts_exist:
             return None
-        return rejection(HttpRejection(401, "this server has accounts now: sign in"))
+        return rejection(HttpRejection(401, "this server has accounts now: sign in"), scope)
 
     async def _with_accounts(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == login_page.PATH:
@@ -153,11 +155,14 @@ class RequesterMiddleware:
         scope[CHECKS_KEY] = checks
         # Ingest decides by itself: its envelopes, not its path, name the runs.
         guarded = partial(_unchecked_is_not_sent, self._app, checks) if self._browsers else self._app
-        if scope["method"] == "GET":
-            recheck = _Recheck(self._authenticator, scope, requester, checks)
-            await LongRequest(recheck).run(guarded, scope, receive, send)
-        else:
-            await guarded(scope, receive, send)
+        try:
+            if scope["method"] == "GET":
+                recheck = _Recheck(self._authenticator, scope, requester, checks)
+                await LongRequest(recheck).run(guarded, scope, receive, send)
+            else:
+                await guarded(scope, receive, send)
+        finally:
+            checks.clear()  # they refer to the request, and its scope to them: its body would stay in memory
 
 
 class _Recheck:
@@ -178,22 +183,22 @@ class _Recheck:
         try:
             requester = await self._authenticator.requester(self._scope)
             if requester.via != self._via:
-                return rejection(HttpRejection(401, "you were signed out: sign in again"))
+                return rejection(HttpRejection(401, "you were signed out: sign in again"), self._scope)
             generation = self._authenticator.generation
             if generation != self._generation or now_s - self._checked_s >= RIGHTS_RECHECK_S:
                 self._checked_s, self._generation = now_s, generation
                 for check in list(self._checks):
                     await check(requester)
         except HttpRejection as error:
-            return rejection(error)
+            return rejection(error, self._scope)
         except HTTPException as error:
-            return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+            return error_response(self._scope["path"], error.status_code, error.detail, error.headers)
         return None
 
 
-def rejection(error: HttpRejection) -> Response:
+def rejection(error: HttpRejection, scope: Scope) -> Response:
     """Return the response to a rejected request."""
-    response = error_response(error)
+    response = rejection_response(error, scope["path"])
     if error.status == 401:
         response.headers["www-authenticate"] = "Bearer"
     return response

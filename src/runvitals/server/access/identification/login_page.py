@@ -47,7 +47,9 @@ def login_page(target: str, invalid_token: bool = False) -> str:
     """Return the HTML page that leads to `target`, see `redirect_target`, and may report an invalid token."""
     message = "Invalid or revoked token." if invalid_token else "This server requires a token."
     kind = ' class="bad" role="alert"' if invalid_token else ""
-    return _PAGE.format(style=STYLE_PATH, kind=kind, message=message, action=escape(address(target)))
+    # Relative: the server may be below a path of another one.
+    style, action = STYLE_PATH.lstrip("/"), escape(address(target).lstrip("/"))
+    return _PAGE.format(style=style, kind=kind, message=message, action=action)
 
 
 def address(target: str) -> str:

@@ -23,7 +23,8 @@ from runvitals.server.access.identification import login_page
 from runvitals.server.access.identification.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.identification.credentials import cookie_of
 from runvitals.server.access.storage.tokens import TokenTable
-from runvitals.server.http.buffered_body import error_response
+from runvitals.server.http.buffered_body import rejection_response
+from runvitals.server.http.error_forms import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection, unavailable
@@ -92,7 +93,7 @@ class TokenRequired:
                 await _unauthorized(scope, secret)(scope, receive, send)
                 return
         except HttpRejection as error:
-            await error_response(error)(scope, receive, send)
+            await rejection_response(error, scope["path"])(scope, receive, send)
             return
         except ClientDisconnected:
             return
@@ -110,7 +111,7 @@ class TokenRequired:
         try:
             return None if await self._is_valid(secret) else _unauthorized(scope, secret)
         except HttpRejection as error:
-            return error_response(error)
+            return rejection_response(error, scope["path"])
 
     async def _is_valid(self, secret: str) -> bool:
         if len(secret) > _MAX_TOKEN_CHARACTERS:
@@ -173,4 +174,4 @@ def _unauthorized(scope: Scope, secret: str | None) -> Response:
         return RedirectResponse(login_page.address(login_page.redirect_target(target)), status_code=303)
     problem = "a token is required" if secret is None else "invalid or revoked token"
     hint = "send `Authorization: Bearer rvt_…`; `runvitals token create NAME` on the server creates one"
-    return JSONResponse({"error": f"{problem}: {hint}"}, 401, {"www-authenticate": "Bearer"})
+    return error_response(scope["path"], 401, f"{problem}: {hint}", {"www-authenticate": "Bearer"})

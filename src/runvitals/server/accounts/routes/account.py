@@ -96,7 +96,7 @@ class DeletionEffects(ResponseBody):
     stays: KeptThings
 
 
-@router.get("/account", response_model_exclude_unset=True, dependencies=[needs(AUTHENTICATED)])
+@router.get("/account", needs(AUTHENTICATED), response_model_exclude_unset=True)
 def who_am_i(requester: TheRequester, access: TheAccess) -> Identified:
     """Whom this session, key or token stands for."""
     principal = requester.principal
@@ -117,7 +117,7 @@ def who_am_i(requester: TheRequester, access: TheAccess) -> Identified:
     raise unauthenticated()
 
 
-@router.get("/auth/session", response_model_exclude_unset=True, dependencies=[needs(PUBLIC)])
+@router.get("/auth/session", needs(PUBLIC), response_model_exclude_unset=True)
 def session(requester: TheRequester, access: TheAccess) -> SessionAccount:
     """Who is signed in: `account` as in `GET /account`, null for a visitor."""
     if requester.user_id is None:
@@ -125,7 +125,7 @@ def session(requester: TheRequester, access: TheAccess) -> SessionAccount:
     return SessionAccount(account=who_am_i(requester, access))
 
 
-@router.delete("/account", dependencies=[needs("account:delete")])
+@router.delete("/account", needs("account:delete"))
 def delete_account(
     body: Deletion,
     request: Request,
@@ -154,7 +154,7 @@ def delete_account(
     return None
 
 
-@router.get("/account/deletion", dependencies=[needs("account:read")])
+@router.get("/account/deletion", needs("account:read"))
 def deletion(access: TheAccess, owner: TheOwner) -> DeletionEffects:
     """Count what a deletion of the account would remove, and what stays."""
     contents = access.accounts.contents_of(owner.id)
@@ -167,7 +167,7 @@ def deletion(access: TheAccess, owner: TheOwner) -> DeletionEffects:
     )
 
 
-@router.delete("/account/deletion", status_code=204, dependencies=[needs("account:update")])
+@router.delete("/account/deletion", needs("account:update"), status_code=204)
 def keep_account(access: TheAccess, owner: SignedInOwner) -> None:
     """Keep an account whose deletion was requested."""
     access.accounts.users.cancel_deletion(owner.id, owner.actor, access.clock())

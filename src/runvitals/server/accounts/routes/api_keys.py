@@ -67,14 +67,14 @@ class RevokedKeys(ResponseBody):
     revoked: int
 
 
-@router.get("/account/api-keys", response_model=KeysPage, dependencies=[needs("account:read")])
+@router.get("/account/api-keys", needs("account:read"), response_model=KeysPage)
 def keys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The keys that have not been revoked."""
     rows = key_schemas(access.accounts, access.accounts.keys.all(user_id=owner.id))
     return page_in_order("api_keys", rows, page)
 
 
-@router.post("/account/api-keys", status_code=201, dependencies=[needs("account:keys")])
+@router.post("/account/api-keys", needs("account:keys"), status_code=201)
 def create_key(
     body: NewKey,
     access: TheAccess,
@@ -119,7 +119,7 @@ def create_key_of(
 
 
 # A key may replace itself, for programs that do so on a schedule.
-@router.post("/account/api-keys/current/rotate", status_code=201, dependencies=[needs(AUTHENTICATED)])
+@router.post("/account/api-keys/current/rotate", needs(AUTHENTICATED), status_code=201)
 def rotate_current(
     body: Rotation, requester: TheRequester, access: TheAccess, response: Response
 ) -> ShownKey:
@@ -129,7 +129,7 @@ def rotate_current(
     return _with_headers(response, _rotate(access, requester.key_public_id, body, requester.actor))
 
 
-@router.post("/account/api-keys/{key}/rotate", status_code=201, dependencies=[needs("account:keys")])
+@router.post("/account/api-keys/{key}/rotate", needs("account:keys"), status_code=201)
 def rotate(
     key: str,
     body: Rotation,
@@ -142,7 +142,7 @@ def rotate(
     return _with_headers(response, _rotate(access, key, body, owner.actor))
 
 
-@router.patch("/account/api-keys/{key}", dependencies=[needs("account:keys")])
+@router.patch("/account/api-keys/{key}", needs("account:keys"))
 def rename(
     key: str,
     body: KeyChanges,
@@ -158,7 +158,7 @@ def rename(
     return key_schema(access.accounts, renamed)
 
 
-@router.delete("/account/api-keys/{key}", status_code=204, dependencies=[needs("account:keys")])
+@router.delete("/account/api-keys/{key}", needs("account:keys"), status_code=204)
 def revoke(
     key: str,
     access: TheAccess,
@@ -169,7 +169,7 @@ def revoke(
     _revoke(access, services, owner, [_own(access.accounts, owner, key)])
 
 
-@router.delete("/account/api-keys", dependencies=[needs("account:keys")])
+@router.delete("/account/api-keys", needs("account:keys"))
 def revoke_several(
     ids: Annotated[str, Query(max_length=1000, description="Ids of keys, separated by commas.")],
     access: TheAccess,

@@ -50,7 +50,7 @@ class SwitchedFeature(ResponseBody):
     on: bool
 
 
-@router.get("/account/beta", response_model=BetaFeaturesPage, dependencies=[needs("account:read")])
+@router.get("/account/beta", needs("account:read"), response_model=BetaFeaturesPage)
 def features(access: TheAccess, services: TheServices, owner: TheOwner, page: ThePage) -> Any:
     """The features, and which of them are on for the user: by choice, or because the organisation says so."""
     own = access.accounts.profiles.get(owner.id).fields.get("beta", {})
@@ -69,7 +69,7 @@ def features(access: TheAccess, services: TheServices, owner: TheOwner, page: Th
     return page_in_order("features", rows, page)
 
 
-@router.put("/account/beta/{name}", dependencies=[needs("account:update")])
+@router.put("/account/beta/{name}", needs("account:update"))
 def switch(
     name: str,
     body: Switch,

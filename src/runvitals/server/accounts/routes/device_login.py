@@ -86,7 +86,7 @@ class WaitingDevice(ResponseBody):
     expires_ms: int
 
 
-@router.post("/auth/device", status_code=201, dependencies=[needs(PUBLIC)])
+@router.post("/auth/device", needs(PUBLIC), status_code=201)
 def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services: TheServices) -> DeviceCodes:
     """Make a code that the user confirms in the browser, and a secret by which the device gets its key."""
     services.limit("device", network_of(requester.ip))
@@ -107,7 +107,7 @@ def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services
     )
 
 
-@router.post("/auth/device/token", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/device/token", needs(PUBLIC), with_accounts())
 def fetch_key(
     body: DeviceSecret,
     requester: TheRequester,
@@ -134,7 +134,7 @@ def fetch_key(
     return FetchedKey(**key.model_dump(), user=user.name)
 
 
-@router.post("/auth/device/lookup", dependencies=[needs("account:keys")])
+@router.post("/auth/device/lookup", needs("account:keys"))
 def look_up(
     body: UserCode,
     access: TheAccess,
@@ -145,7 +145,7 @@ def look_up(
     return WaitingDevice.model_validate(_waiting(body.code, owner, access, services))
 
 
-@router.post("/auth/device/confirm", status_code=204, dependencies=[needs("account:keys")])
+@router.post("/auth/device/confirm", needs("account:keys"), status_code=204)
 def answer(
     body: Answer,
     access: TheAccess,

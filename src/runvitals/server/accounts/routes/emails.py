@@ -58,14 +58,14 @@ class VerificationSent(ResponseBody):
     done: Literal["verification"]
 
 
-@router.get("/account/emails", response_model=EmailsPage, dependencies=[needs("account:read")])
+@router.get("/account/emails", needs("account:read"), response_model=EmailsPage)
 def emails(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The addresses of the account, the primary one first."""
     rows = [_to_schema(access.accounts, email) for email in access.accounts.emails.of_user(owner.id)]
     return page_in_order("emails", rows, page)
 
 
-@router.post("/account/emails", status_code=201, dependencies=[needs("account:emails")])
+@router.post("/account/emails", needs("account:emails"), status_code=201)
 def add_email(
     body: NewEmail,
     access: TheAccess,
@@ -84,7 +84,7 @@ def add_email(
     return _to_schema(access.accounts, added)
 
 
-@router.post("/account/emails/{email}/verification", status_code=202, dependencies=[needs("account:read")])
+@router.post("/account/emails/{email}/verification", needs("account:read"), status_code=202)
 def send_again(
     email: int,
     access: TheAccess,
@@ -101,7 +101,7 @@ def send_again(
     return VerificationSent(done="verification")
 
 
-@router.patch("/account/emails/{email}", dependencies=[needs("account:emails")])
+@router.patch("/account/emails/{email}", needs("account:emails"))
 def change_email(
     email: int,
     body: EmailChanges,
@@ -127,7 +127,7 @@ def change_email(
     return _to_schema(accounts, accounts.emails.get(email))
 
 
-@router.delete("/account/emails/{email}", status_code=204, dependencies=[needs("account:emails")])
+@router.delete("/account/emails/{email}", needs("account:emails"), status_code=204)
 def delete_email(
     email: int,
     access: TheAccess,

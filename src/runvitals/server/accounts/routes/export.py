@@ -31,7 +31,7 @@ _EVENT_FIELDS: Final = ("time_ms", "action", "outcome", "via", "ip", "entity", "
 router = Router()
 
 
-@router.post("/account/export", dependencies=[needs("account:delete")])
+@router.post("/account/export", needs("account:delete"))
 def export(access: TheAccess, services: TheServices, owner: SignedInOwner) -> Response:
     """A ZIP of the user's data: account, profile, addresses, sessions, logins, keys' names, events, runs."""
     services.limit("export", str(owner.id))

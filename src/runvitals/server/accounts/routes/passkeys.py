@@ -52,13 +52,13 @@ class PasskeySchema(ResponseBody):
 PasskeysPage = page_body("PasskeysPage", "A page of passkeys.", passkeys=list[PasskeySchema])
 
 
-@router.get("/account/passkeys", response_model=PasskeysPage, dependencies=[needs("account:read")])
+@router.get("/account/passkeys", needs("account:read"), response_model=PasskeysPage)
 def passkeys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The passkeys of the account, the oldest first."""
     return page_in_order("passkeys", access.accounts.passkeys.of_user(owner.id), page)
 
 
-@router.post("/account/passkeys/options", dependencies=[needs("account:security")])
+@router.post("/account/passkeys/options", needs("account:security"))
 def registration_options(
     request: Request, access: TheAccess, services: TheServices, owner: SignedInOwner
 ) -> PasskeyOptions:
@@ -72,7 +72,7 @@ def registration_options(
     )
 
 
-@router.post("/account/passkeys", status_code=201, dependencies=[needs("account:security")])
+@router.post("/account/passkeys", needs("account:security"), status_code=201)
 def add_passkey(
     body: NewPasskey, request: Request, services: TheServices, owner: SignedInOwner
 ) -> PasskeySchema:
@@ -92,7 +92,7 @@ def add_passkey(
     return PasskeySchema.model_validate(row)
 
 
-@router.patch("/account/passkeys/{passkey}", dependencies=[needs("account:security")])
+@router.patch("/account/passkeys/{passkey}", needs("account:security"))
 def rename_passkey(
     passkey: PasskeyId, body: PasskeyChanges, access: TheAccess, owner: SignedInOwner
 ) -> PasskeySchema:
@@ -104,7 +104,7 @@ def rename_passkey(
     return PasskeySchema.model_validate(row)
 
 
-@router.delete("/account/passkeys/{passkey}", status_code=204, dependencies=[needs("account:security")])
+@router.delete("/account/passkeys/{passkey}", needs("account:security"), status_code=204)
 def remove_passkey(
     passkey: PasskeyId, access: TheAccess, services: TheServices, owner: SignedInOwner
 ) -> None:

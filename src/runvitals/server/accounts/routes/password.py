@@ -33,7 +33,7 @@ class PasswordChange(RequestBody):
     new: Password
 
 
-@router.put("/account/password", status_code=204, dependencies=[needs(OWN_PASSWORD)])
+@router.put("/account/password", needs(OWN_PASSWORD), status_code=204)
 async def change_password(
     body: PasswordChange,
     request: Request,

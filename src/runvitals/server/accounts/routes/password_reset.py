@@ -53,7 +53,7 @@ class ResetUser(ResponseBody):
     name: str
 
 
-@router.post("/auth/reset", status_code=202, dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/reset", needs(PUBLIC), with_accounts(), status_code=202)
 def request_reset(
     body: ResetRequest,
     tasks: BackgroundTasks,
@@ -94,7 +94,7 @@ def _send(services: AccountServices, access: AccessControl, requester: Requester
     services.mailer.send(message, email.address, now_ms)
 
 
-@router.post("/auth/reset/confirm", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/reset/confirm", needs(PUBLIC), with_accounts())
 async def reset(
     body: NewPassword, requester: TheRequester, access: TheAccess, services: TheServices
 ) -> ResetUser:

@@ -40,7 +40,7 @@ class StoredPicture(ResponseBody):
     picture: str
 
 
-@router.put("/account/picture", dependencies=[needs("account:update")])
+@router.put("/account/picture", needs("account:update"))
 async def put_own_picture(
     request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None
 ) -> StoredPicture:
@@ -54,14 +54,14 @@ async def put_own_picture(
     return await _put(request, store, crop)
 
 
-@router.delete("/account/picture", status_code=204, dependencies=[needs("account:update")])
+@router.delete("/account/picture", needs("account:update"), status_code=204)
 def remove_own_picture(access: TheAccess, owner: TheOwner) -> None:
     """Remove the picture of the account."""
     entity_id = access.accounts.users.get(owner.id).entity_id
     access.accounts.pictures.remove(entity_id, owner.actor, access.clock())
 
 
-@router.put("/teams/{team}/picture", dependencies=[needs("team:update")])
+@router.put("/teams/{team}/picture", needs("team:update"))
 async def put_team_picture(
     team: str, request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
 ) -> StoredPicture:
@@ -75,14 +75,14 @@ async def put_team_picture(
     return await _put(request, store, crop)
 
 
-@router.delete("/teams/{team}/picture", status_code=204, dependencies=[needs("team:update")])
+@router.delete("/teams/{team}/picture", needs("team:update"), status_code=204)
 def remove_team_picture(team: str, access: TheAccess, requester: TheRequester) -> None:
     """Remove the picture of a team."""
     team_id = access.accounts.teams.by_name(team).id
     access.accounts.pictures.remove(team_id, requester.actor, access.clock())
 
 
-@router.put("/organisation/picture", dependencies=[needs("org:settings")])
+@router.put("/organisation/picture", needs("org:settings"))
 async def put_organisation_picture(
     request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
 ) -> StoredPicture:
@@ -95,7 +95,7 @@ async def put_organisation_picture(
     return await _put(request, store, crop)
 
 
-@router.delete("/organisation/picture", status_code=204, dependencies=[needs("org:settings")])
+@router.delete("/organisation/picture", needs("org:settings"), status_code=204)
 def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> None:
     """Remove the picture of the organisation."""
     access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())

@@ -109,13 +109,13 @@ class ProfileSchema(ResponseBody):
     default_entity: str
 
 
-@router.get("/account/profile", dependencies=[needs("account:read")])
+@router.get("/account/profile", needs("account:read"))
 def own_profile(access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """The profile as its owner edits it."""
     return profile_schema(access, access.accounts.profiles.get(owner.id))
 
 
-@router.patch("/account/profile", dependencies=[needs("account:update")])
+@router.patch("/account/profile", needs("account:update"))
 def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """Change fields of the profile. The user name never changes."""
     requested = body.model_dump(exclude_unset=True, exclude_none=True, exclude={"pinned_reports"})

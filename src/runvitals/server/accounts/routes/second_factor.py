@@ -53,7 +53,7 @@ class RecoveryCodes(ResponseBody):
     recovery_codes: list[str]
 
 
-@router.get("/account/second-factor", dependencies=[needs("account:read")])
+@router.get("/account/second-factor", needs("account:read"))
 def second_factor(access: TheAccess, owner: TheOwner) -> SecondFactorState:
     """Which second factors are asked for after the password, and how many recovery codes are left."""
     credentials = access.accounts.credentials
@@ -65,7 +65,7 @@ def second_factor(access: TheAccess, owner: TheOwner) -> SecondFactorState:
     )
 
 
-@router.post("/account/second-factor", dependencies=[needs("account:security")])
+@router.post("/account/second-factor", needs("account:security"))
 def begin(
     access: TheAccess,
     services: TheServices,
@@ -84,7 +84,7 @@ def begin(
     return SecondFactorSetup(secret=text, uri=totp_address(secret, owner.name, issuer))
 
 
-@router.post("/account/second-factor/confirm", dependencies=[needs("account:security")])
+@router.post("/account/second-factor/confirm", needs("account:security"))
 def confirm(
     body: Code,
     access: TheAccess,
@@ -106,14 +106,14 @@ def confirm(
     return RecoveryCodes(recovery_codes=codes)
 
 
-@router.delete("/account/second-factor", status_code=204, dependencies=[needs("account:security")])
+@router.delete("/account/second-factor", needs("account:security"), status_code=204)
 def remove(access: TheAccess, owner: SignedInOwner, notices: TheNotices) -> None:
     """Turn the app off. The recovery codes go with it, unless a passkey is asked for after the password."""
     access.accounts.credentials.remove_second_factor(owner.id, owner.actor, access.clock())
     notices.to_user(owner.id, messages.second_factor_removed(owner.name))
 
 
-@router.post("/account/second-factor/recovery-codes", dependencies=[needs("account:security")])
+@router.post("/account/second-factor/recovery-codes", needs("account:security"))
 def replace_recovery_codes(access: TheAccess, services: TheServices, owner: SignedInOwner) -> RecoveryCodes:
     """New recovery codes. The old ones stop working."""
     if not services.sign_in.second_factors.are_asked(owner.id):
@@ -124,7 +124,7 @@ def replace_recovery_codes(access: TheAccess, services: TheServices, owner: Sign
     return RecoveryCodes(recovery_codes=codes)
 
 
-@router.put("/account/second-factor/passkeys", dependencies=[needs("account:security")])
+@router.put("/account/second-factor/passkeys", needs("account:security"))
 def ask_for_passkeys(
     body: PasskeysAsked, access: TheAccess, owner: SignedInOwner, notices: TheNotices
 ) -> RecoveryCodes:

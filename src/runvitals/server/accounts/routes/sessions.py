@@ -40,7 +40,7 @@ class EndedSessions(ResponseBody):
     ended: int
 
 
-@router.get("/account/sessions", response_model=SessionsPage, dependencies=[needs("account:read")])
+@router.get("/account/sessions", needs("account:read"), response_model=SessionsPage)
 def sessions(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The sessions of the account, the newest first."""
     current = owner.requester.session
@@ -60,7 +60,7 @@ def sessions(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     return page_in_order("sessions", rows, page)
 
 
-@router.delete("/account/sessions", dependencies=[needs("account:update")])
+@router.delete("/account/sessions", needs("account:update"))
 def end_other_sessions(access: TheAccess, owner: SignedInOwner) -> EndedSessions:
     """Sign out everywhere else."""
     sessions, now_ms = access.accounts.sessions, access.clock()
@@ -69,7 +69,7 @@ def end_other_sessions(access: TheAccess, owner: SignedInOwner) -> EndedSessions
     return EndedSessions(ended=ended)
 
 
-@router.delete("/account/sessions/{session}", status_code=204, dependencies=[needs("account:update")])
+@router.delete("/account/sessions/{session}", needs("account:update"), status_code=204)
 def end_session(session: int, access: TheAccess, owner: SignedInOwner) -> None:
     """End one session."""
     sessions, now_ms = access.accounts.sessions, access.clock()

@@ -47,7 +47,7 @@ class SetUpSchema(SignedInSchema):
     )
 
 
-@router.post("/auth/setup", status_code=201, dependencies=[needs(PUBLIC)])
+@router.post("/auth/setup", needs(PUBLIC), status_code=201)
 async def set_up(
     body: Setup,
     request: Request,

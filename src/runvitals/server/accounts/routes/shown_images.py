@@ -23,7 +23,7 @@ _FOREVER: Final = "private, max-age=31536000, immutable"
 router = Router()
 
 
-@router.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC), with_accounts()])
+@router.get("/-/picture/{digest}", needs(PUBLIC), with_accounts(), include_in_schema=False)
 def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> Response:
     """A picture as WebP. Its digest is known only to those who see whose picture it is."""
     body = access.accounts.pictures.body(digest[:64], 64 if s == "64" else 512)
@@ -32,9 +32,7 @@ def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> 
     return Response(body, media_type="image/webp", headers={"cache-control": _FOREVER})
 
 
-@router.get(
-    "/-/image/{signature}/{name}", include_in_schema=False, dependencies=[needs(PUBLIC), with_accounts()]
-)
+@router.get("/-/image/{signature}/{name}", needs(PUBLIC), with_accounts(), include_in_schema=False)
 def outside_image(signature: str, name: str, services: TheOutsideServices) -> Response:
     """The image at a URL that this server has signed because it is in a text."""
     try:

@@ -96,7 +96,7 @@ class FactorsSchema(ResponseBody):
     passkey: dict[str, Any] | None = Field(description="What a browser needs to ask for one.")
 
 
-@router.get("/auth/methods", dependencies=[needs(PUBLIC)])
+@router.get("/auth/methods", needs(PUBLIC))
 def methods(request: Request, services: TheServices, outside: TheOutsideServices) -> SignInMethods:
     """How to sign in here. `passkey_origin`: the origin at which passkeys work, null if there is none."""
     settings, party = services.settings(), services.relying_party(request)
@@ -113,7 +113,7 @@ def methods(request: Request, services: TheServices, outside: TheOutsideServices
     )
 
 
-@router.post("/auth/login", dependencies=[needs(PUBLIC)])
+@router.post("/auth/login", needs(PUBLIC))
 async def login(
     body: Login,
     request: Request,
@@ -147,13 +147,13 @@ async def login(
     return SignedInSchema(account=account, next=login_page.redirect_target(body.next))
 
 
-@router.post("/auth/passkey/options", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/passkey/options", needs(PUBLIC), with_accounts())
 def passkey_options(request: Request, services: TheServices) -> PasskeyOptions:
     """Return the `PublicKeyCredentialRequestOptionsJSON` with which a browser signs in."""
     return PasskeyOptions(options=services.sign_in.passkeys.signing_in(required_party(request, services)))
 
 
-@router.post("/auth/passkey", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/passkey", needs(PUBLIC), with_accounts())
 def passkey_login(
     body: PasskeyLogin,
     request: Request,
@@ -173,7 +173,7 @@ def passkey_login(
     return SignedInSchema(account=account, next=login_page.redirect_target(body.next))
 
 
-@router.post("/auth/logout", status_code=204, dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/logout", needs(PUBLIC), with_accounts(), status_code=204)
 def logout(request: Request, requester: TheRequester, access: TheAccess) -> Response:
     """End this browser's session."""
     response = Response(status_code=204)

@@ -65,7 +65,7 @@ class VerifiedEmail(ResponseBody):
     email: str
 
 
-@router.post("/auth/signup", status_code=202, dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/signup", needs(PUBLIC), with_accounts(), status_code=202)
 async def sign_up(
     body: SignUp,
     tasks: BackgroundTasks,
@@ -148,7 +148,7 @@ def _mail(services: AccountServices, access: AccessControl, user: UserRow) -> No
             services.mailer.send(messages.already_registered(owner.name), email.address, now_ms)
 
 
-@router.post("/auth/verify", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/verify", needs(PUBLIC), with_accounts())
 def verify(
     body: TokenBody,
     request: Request,

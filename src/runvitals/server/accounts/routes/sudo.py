@@ -51,7 +51,7 @@ class ConfirmedUntil(ResponseBody):
     until_ms: int
 
 
-@router.get("/auth/sudo", dependencies=[needs("account:read")])
+@router.get("/auth/sudo", needs("account:read"))
 def ways_to_confirm(
     request: Request,
     access: TheAccess,
@@ -73,7 +73,7 @@ def ways_to_confirm(
     )
 
 
-@router.post("/auth/sudo", dependencies=[needs("account:read")])
+@router.post("/auth/sudo", needs("account:read"))
 async def confirm_identity(
     body: Confirmation,
     request: Request,

@@ -65,7 +65,7 @@ class UserPage(ResponseBody):
     may: list[str]
 
 
-@router.get("/users", response_model=UsersPage, dependencies=[needs(f"{FILTERED}user:read")])
+@router.get("/users", needs(f"{FILTERED}user:read"), response_model=UsersPage)
 def search(
     query: Annotated[str, Query(min_length=MIN_CHARACTERS, max_length=64, description="How a name begins.")],
     access: TheAccess,
@@ -84,7 +84,7 @@ def search(
     return page_in_order("users", access.accounts.users.search(text, owner.id, MAX_FOUND), page)
 
 
-@router.get("/users/{user}", dependencies=[needs("user:read")])
+@router.get("/users/{user}", needs("user:read"))
 def profile(user: str, requester: TheRequester, access: TheAccess, outside: TheOutsideServices) -> UserPage:
     """The profile of a user."""
     row = access.accounts.users.by_name(user)

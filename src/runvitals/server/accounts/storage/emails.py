@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from runvitals.model.account_names import address_key
-from runvitals.server.accounts.storage.entities import whose
+from runvitals.server.accounts.storage.entities import lock_user, whose
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import email, user_account
-from runvitals.store.errors import NameTaken, NotFound
+from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
 MAX_ADDRESSES = 10
 
@@ -74,7 +74,8 @@ class EmailTable(StoredTable):
         """Add an unverified address. Says nothing about whether another user has it.
 
         Raises:
-            ValueError: not an address, or the user has too many.
+            ValueError: not an address.
+            LimitReached: the user has too many.
             NameTaken: the user has it already.
         """
         added = add_address(connection, user_id, address, now_ms, verified=False, primary=False)
@@ -142,11 +143,12 @@ def add_address(
 ) -> EmailRow:
     """Add an address in a transaction. Raises as `EmailTable.add`; NameTaken also for a verified one."""
     key = address_key(address)
+    lock_user(connection, user_id)
     theirs = connection.execute(select(email.c.address_key).where(email.c.user_id == user_id)).scalars().all()
     if key in theirs:
         raise NameTaken("you have already added this address")
     if len(theirs) >= MAX_ADDRESSES:
-        raise ValueError(f"too many addresses; at most {MAX_ADDRESSES} are allowed")
+        raise LimitReached(f"too many addresses; at most {MAX_ADDRESSES} are allowed")
     if verified:
         _check_unverified_elsewhere(connection, key, user_id)
     values = {

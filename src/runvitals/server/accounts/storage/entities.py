@@ -74,6 +74,12 @@ def purge_space(connection: Connection, entity_id: int, by: Actor, now_ms: int) 
     record(connection, now_ms, by, "user.purge", entity=name_of(connection, entity_id))
 
 
+def lock_user(connection: Connection, user_id: int) -> None:
+    """Let changes of what one user has come one after the other, so that limits of their number hold."""
+    mine = select(user_account.c.id).where(user_account.c.id == user_id)
+    connection.execute(mine.with_for_update(key_share=True))
+
+
 def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
     """Return id and name of an entity, or raise NotFound."""
     name = connection.execute(select(entity.c.name).where(entity.c.id == entity_id)).scalar()

@@ -241,7 +241,11 @@ def _valid(now_ms: int) -> tuple[Any, ...]:
 
 
 def _check_count(connection: Connection, owner: dict[str, object], now_ms: int, factor: int = 1) -> None:
-    field = "user_id" if owner["user_id"] is not None else "service_account_id"
+    field, table = ("user_id", user_account)
+    if owner["user_id"] is None:
+        field, table = ("service_account_id", service_account)
+    locked = select(table.c.id).where(table.c.id == owner[field]).with_for_update(key_share=True)
+    connection.execute(locked)  # so that of several requests at once, each counts the keys of those before
     count = select(func.count()).where(api_key.c[field] == owner[field], *_valid(now_ms))
     most = factor * (MAX_KEYS if field == "user_id" else MAX_SERVICE_KEYS)
     if connection.execute(count).scalar_one() >= most:

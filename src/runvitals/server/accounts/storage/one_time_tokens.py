@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
-from runvitals.model.durations import HOUR_MS
+from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import one_time_token
@@ -100,4 +100,6 @@ def _valid(secret: str, purpose: Purpose, now_ms: int) -> tuple[ColumnElement[bo
         one_time_token.c.purpose == purpose,
         one_time_token.c.used_ms.is_(None),
         one_time_token.c.expires_ms > now_ms,
+        one_time_token.c.created_ms
+        < now_ms + DAY_MS,  # not by a clock that was years ahead, so that it lasted for years
     )

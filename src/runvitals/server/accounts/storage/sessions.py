@@ -182,4 +182,6 @@ def _living(now_ms: int) -> tuple[ColumnElement[bool], ...]:
         session.c.revoked_ms.is_(None),
         session.c.idle_until_ms > now_ms,
         session.c.expires_ms > now_ms,
+        session.c.created_ms
+        < now_ms + DAY_MS,  # not by a clock that was years ahead, so that it lasted for years
     )

@@ -336,23 +336,20 @@ class UserTable(StoredTable):
         with self._database.read() as connection:
             return [UserRow(**row._asdict()) for row in connection.execute(due)]
 
-    def purge_unverified(self, before_ms: int, by: Actor, now_ms: int) -> int:
+    @in_transaction
+    def purge_unverified(self, connection: Connection, before_ms: int, by: Actor, now_ms: int) -> int:
         """Remove the sign-ups from before this time that were never confirmed; returns how many.
 
         Their names are free again: nobody else has seen anything of them.
         """
         anonymise = self._settings.anonymises()
-
-        def work(connection: Connection) -> int:
-            old = _USERS.where(user_account.c.state == "unverified", user_account.c.created_ms < before_ms)
-            users = [UserRow(**row._asdict()) for row in connection.execute(old)]
-            for user in users:
-                _delete(connection, user.id, by, now_ms, anonymise)
-                free = {"name": f"~{user.entity_id}", "purged_ms": now_ms}
-                connection.execute(update(entity).where(entity.c.id == user.entity_id).values(free))
-            return len(users)
-
-        return self._database.write(work)
+        old = _USERS.where(user_account.c.state == "unverified", user_account.c.created_ms < before_ms)
+        users = [UserRow(**row._asdict()) for row in connection.execute(old)]
+        for user in users:
+            _delete(connection, user.id, by, now_ms, anonymise)
+            free = {"name": f"~{user.entity_id}", "purged_ms": now_ms}
+            connection.execute(update(entity).where(entity.c.id == user.entity_id).values(free))
+        return len(users)
 
 
 def user_by_name(connection: Connection, name: str) -> UserRow:

@@ -54,6 +54,7 @@ class AutomationThread:
         until_ms = now_ms - _HEARTBEAT_MS
         if until_ms > self._lost_until_ms:
             self._automations.note_lost(self._lost_until_ms, until_ms)
+        if not 0 < self._lost_until_ms - until_ms < MINUTE_MS:  # more, if the clock was set back
             self._lost_until_ms = until_ms
         reacted = 0
         left: dict[int, str] = {}

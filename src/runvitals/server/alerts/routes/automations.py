@@ -382,9 +382,7 @@ def preview(
     return AutomationPreview(days=body.days, times=len(times), times_ms=times[-100:])
 
 
-@router.get(
-    f"{REGISTRY}/receivers", response_model=Receivers, dependencies=requires("registry:manage_admins")
-)
+@router.get(f"{REGISTRY}/receivers", *requires("registry:manage_admins"), response_model=Receivers)
 def receivers(place: ThePlace, access: TheAccess) -> dict[str, Any]:
     """Where automations about a registry of the organisation can send to, as its administrators added it."""
     table = access.metadata_store.alerts.destinations

@@ -180,14 +180,14 @@ class NewAppriseDestination(RequestBody):
     )
 
 
-@router.get(_WEBHOOKS, response_model=WebhooksPage, dependencies=[needs("webhook:manage")])
+@router.get(_WEBHOOKS, needs("webhook:manage"), response_model=WebhooksPage)
 def webhooks(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's webhooks, in the order in which they were created."""
     rows = _table(access).of_team("webhook", team.id)
     return page_of("webhooks", rows, lambda row: row.id, page, _show_webhook)
 
 
-@router.get(_SLACK, response_model=SlackDestinationsPage, dependencies=[needs("slack:manage")])
+@router.get(_SLACK, needs("slack:manage"), response_model=SlackDestinationsPage)
 def slack_destinations(
     team: TheAutomationOwner, access: TheAccess, page: ThePage, outside: TheOutsideServices
 ) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def slack_destinations(
     return {**listed, "app": outside.slack_app.configured}
 
 
-@router.get(_APPRISE, response_model=AppriseDestinationsPage, dependencies=[needs("webhook:manage")])
+@router.get(_APPRISE, needs("webhook:manage"), response_model=AppriseDestinationsPage)
 def apprise_destinations(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's destinations, in the order in which they were created."""
     rows = _table(access).of_team("apprise", team.id)
@@ -205,7 +205,7 @@ def apprise_destinations(team: TheAutomationOwner, access: TheAccess, page: TheP
     return {**listed, "installed": is_installed()}
 
 
-@router.post(_WEBHOOKS, response_model=WebhookSchema, status_code=201, dependencies=[needs("webhook:manage")])
+@router.post(_WEBHOOKS, needs("webhook:manage"), response_model=WebhookSchema, status_code=201)
 def create_webhook(
     body: NewWebhook,
     team: TheAutomationOwner,
@@ -222,9 +222,7 @@ def create_webhook(
     )
 
 
-@router.post(
-    _SLACK, response_model=SlackDestinationSchema, status_code=201, dependencies=[needs("slack:manage")]
-)
+@router.post(_SLACK, needs("slack:manage"), response_model=SlackDestinationSchema, status_code=201)
 def create_slack_destination(
     body: NewSlackDestination,
     team: TheAutomationOwner,
@@ -238,9 +236,7 @@ def create_slack_destination(
     return _store("channel", lambda: table.create("slack", team.id, body.channel, url, by, now_ms))
 
 
-@router.post(
-    _APPRISE, response_model=AppriseDestinationSchema, status_code=201, dependencies=[needs("webhook:manage")]
-)
+@router.post(_APPRISE, needs("webhook:manage"), response_model=AppriseDestinationSchema, status_code=201)
 def create_apprise_destination(
     body: NewAppriseDestination,
     team: TheAutomationOwner,
@@ -263,9 +259,7 @@ def create_apprise_destination(
     return _store("name", lambda: table.create("apprise", team.id, body.name, url, by, now_ms))
 
 
-@router.patch(
-    f"{_WEBHOOKS}/{{webhook}}", response_model=WebhookSchema, dependencies=[needs("webhook:manage")]
-)
+@router.patch(f"{_WEBHOOKS}/{{webhook}}", needs("webhook:manage"), response_model=WebhookSchema)
 def change_webhook(
     webhook: DestinationId,
     body: WebhookChanges,
@@ -284,9 +278,7 @@ def change_webhook(
     )
 
 
-@router.patch(
-    f"{_SLACK}/{{destination}}", response_model=SlackDestinationSchema, dependencies=[needs("slack:manage")]
-)
+@router.patch(f"{_SLACK}/{{destination}}", needs("slack:manage"), response_model=SlackDestinationSchema)
 def change_slack_destination(
     destination: DestinationId,
     body: SlackDestinationChanges,
@@ -306,7 +298,7 @@ def change_slack_destination(
     )
 
 
-@router.delete(f"{_WEBHOOKS}/{{webhook}}", status_code=204, dependencies=[needs("webhook:manage")])
+@router.delete(f"{_WEBHOOKS}/{{webhook}}", needs("webhook:manage"), status_code=204)
 def delete_webhook(
     webhook: DestinationId, team: TheAutomationOwner, access: TheAccess, requester: TheRequester
 ) -> None:
@@ -314,7 +306,7 @@ def delete_webhook(
     _table(access).delete("webhook", team.id, webhook, requester.actor, access.clock())
 
 
-@router.delete(f"{_SLACK}/{{destination}}", status_code=204, dependencies=[needs("slack:manage")])
+@router.delete(f"{_SLACK}/{{destination}}", needs("slack:manage"), status_code=204)
 def delete_slack_destination(
     destination: DestinationId, team: TheAutomationOwner, access: TheAccess, requester: TheRequester
 ) -> None:
@@ -322,7 +314,7 @@ def delete_slack_destination(
     _table(access).delete("slack", team.id, destination, requester.actor, access.clock())
 
 
-@router.delete(f"{_APPRISE}/{{destination}}", status_code=204, dependencies=[needs("webhook:manage")])
+@router.delete(f"{_APPRISE}/{{destination}}", needs("webhook:manage"), status_code=204)
 def delete_apprise_destination(
     destination: DestinationId, team: TheAutomationOwner, access: TheAccess, requester: TheRequester
 ) -> None:
@@ -330,9 +322,7 @@ def delete_apprise_destination(
     _table(access).delete("apprise", team.id, destination, requester.actor, access.clock())
 
 
-@router.post(
-    f"{_WEBHOOKS}/{{webhook}}/test", response_model=ReceiverResponse, dependencies=[needs("webhook:manage")]
-)
+@router.post(f"{_WEBHOOKS}/{{webhook}}/test", needs("webhook:manage"), response_model=ReceiverResponse)
 def test_webhook(
     webhook: DestinationId,
     body: WebhookTest,
@@ -352,9 +342,7 @@ def test_webhook(
     return response_of(lambda: channels.webhook.send(team.id, destination, template, values, everything, key))
 
 
-@router.post(
-    f"{_SLACK}/{{destination}}/test", response_model=ReceiverResponse, dependencies=[needs("slack:manage")]
-)
+@router.post(f"{_SLACK}/{{destination}}/test", needs("slack:manage"), response_model=ReceiverResponse)
 def test_slack_destination(
     destination: DestinationId, team: TheAutomationOwner, access: TheAccess, channels: TheChannels
 ) -> ReceiverResponse:
@@ -364,11 +352,7 @@ def test_slack_destination(
     return response_of(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
 
 
-@router.post(
-    f"{_APPRISE}/{{destination}}/test",
-    response_model=ReceiverResponse,
-    dependencies=[needs("webhook:manage")],
-)
+@router.post(f"{_APPRISE}/{{destination}}/test", needs("webhook:manage"), response_model=ReceiverResponse)
 def test_apprise_destination(
     destination: DestinationId, team: TheAutomationOwner, access: TheAccess, channels: TheChannels
 ) -> ReceiverResponse:

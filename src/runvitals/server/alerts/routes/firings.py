@@ -74,7 +74,7 @@ class FiringsPage(ResponseBody):
     may: list[str]
 
 
-@router.get(_PATH, response_model=FiringsPage, dependencies=[needs("automation:read")])
+@router.get(_PATH, needs("automation:read"), response_model=FiringsPage)
 def history(
     entity: TheEntity,
     access: TheAccess,
@@ -114,8 +114,8 @@ def history(
 
 @router.post(
     f"{_PATH}/{{firing}}/notifications/{{notification}}/send-again",
+    needs("automation:manage"),
     response_model=FiringNotification,
-    dependencies=[needs("automation:manage")],
 )
 def send_firing_again(
     entity: TheEntity, firing: Id, notification: Id, access: TheAccess, requester: TheRequester

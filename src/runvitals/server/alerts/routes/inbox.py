@@ -56,13 +56,13 @@ class SeenUpTo(RequestBody):
 _FIRST: Final = PageRequest(MAX_ITEMS, None)
 
 
-@router.get("/account/notifications", response_model=InboxPage, dependencies=[needs("account:read")])
+@router.get("/account/notifications", needs("account:read"), response_model=InboxPage)
 def notifications(access: TheAccess, owner: TheOwner, requester: TheRequester, page: ThePage) -> Any:
     """Return what happened to your runs, who waits for your answer, and other notifications."""
     return _shown(access, owner.id, requester, page)
 
 
-@router.put("/account/notifications/seen", response_model=InboxPage, dependencies=[needs("account:update")])
+@router.put("/account/notifications/seen", needs("account:update"), response_model=InboxPage)
 def see(body: SeenUpTo, access: TheAccess, owner: TheOwner, requester: TheRequester) -> Any:
     """Note on the server that you have seen everything up to a time: all your browsers know it."""
     access.metadata_store.alerts.inbox.see(owner.id, min(body.time_ms, access.clock()))

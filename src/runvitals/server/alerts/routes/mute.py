@@ -44,13 +44,13 @@ class MuteSchema(ResponseBody):
     muted: list[Scope]
 
 
-@router.get("/mute/{link}", response_model=MuteSchema, dependencies=[needs(PUBLIC), with_accounts()])
+@router.get("/mute/{link}", needs(PUBLIC), with_accounts(), response_model=MuteSchema)
 def what_is_muted(link: LinkText, access: TheAccess, services: TheServices) -> MuteSchema:
     """Return what the link can mute, and what is muted."""
     return _to_schema(access, *_open_link(link, access, services))
 
 
-@router.post("/mute/{link}", response_model=MuteSchema, dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/mute/{link}", needs(PUBLIC), with_accounts(), response_model=MuteSchema)
 async def mute(link: LinkText, request: Request, access: TheAccess, services: TheServices) -> MuteSchema:
     """Mute the run, its project or its team for the user of the link; by a mail program: the project."""
     wish = Wish()

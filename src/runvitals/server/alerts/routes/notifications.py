@@ -71,11 +71,7 @@ def channels_of(request: Request) -> Channels:
 TheChannels = Annotated[Channels, Depends(channels_of)]
 
 
-@router.get(
-    "/teams/{team}/notifications",
-    response_model=NotificationsPage,
-    dependencies=[needs("automation:manage")],
-)
+@router.get("/teams/{team}/notifications", needs("automation:manage"), response_model=NotificationsPage)
 def notifications(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """List the notifications that the team's automations sent in the last month, the newest first."""
     return history_of(access.metadata_store.alerts.outbox, team.id, page)
@@ -83,8 +79,8 @@ def notifications(team: TheAutomationOwner, access: TheAccess, page: ThePage) ->
 
 @router.post(
     "/teams/{team}/notifications/{notification}/send-again",
+    needs("automation:manage"),
     response_model=NotificationSchema,
-    dependencies=[needs("automation:manage")],
 )
 def send_again(notification: NotificationId, team: TheAutomationOwner, access: TheAccess) -> dict[str, Any]:
     """Send a notification once more, to the same receiver."""

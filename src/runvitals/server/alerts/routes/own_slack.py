@@ -24,7 +24,7 @@ class OwnSlack(RequestBody):
     )
 
 
-@router.put("/account/slack", response_model=OwnSlackChannel, dependencies=[needs("account:update")])
+@router.put("/account/slack", needs("account:update"), response_model=OwnSlackChannel)
 def connect_slack(
     body: OwnSlack, access: TheAccess, outside: TheOutsideServices, owner: TheOwner
 ) -> StoredDestination:
@@ -34,7 +34,7 @@ def connect_slack(
     return destinations.put_of_user(owner.id, url, access.clock())
 
 
-@router.delete("/account/slack", status_code=204, dependencies=[needs("account:update")])
+@router.delete("/account/slack", needs("account:update"), status_code=204)
 def disconnect_slack(access: TheAccess, owner: TheOwner) -> None:
     """Forget the channel. Its webhook at Slack stays."""
     access.metadata_store.alerts.destinations.delete_of_user(owner.id)

@@ -106,7 +106,7 @@ class PersonalAlertsSchema(ResponseBody):
     slack_app: bool = Field(description="Channels can be chosen at Slack.")
 
 
-@router.get("/account/alerts", response_model=PersonalAlertsSchema, dependencies=[needs("account:read")])
+@router.get("/account/alerts", needs("account:read"), response_model=PersonalAlertsSchema)
 def alerts(
     access: TheAccess, services: TheServices, outside: TheOutsideServices, owner: TheOwner
 ) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def alerts(
     return _show(access, services, outside, owner.id)
 
 
-@router.put("/account/alerts", response_model=PersonalAlertsSchema, dependencies=[needs("account:update")])
+@router.put("/account/alerts", needs("account:update"), response_model=PersonalAlertsSchema)
 def change_alerts(
     body: PersonalChange,
     access: TheAccess,

@@ -147,7 +147,7 @@ class DryRunRequest(RequestBody):
     days: int = Field(7, ge=1, le=MAX_DAYS)
 
 
-@router.get(_PATH, response_model=RulesPage, dependencies=[needs("automation:read")])
+@router.get(_PATH, needs("automation:read"), response_model=RulesPage)
 def rules(entity: TheEntity, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The rules, in the order in which they were made; with those that are ready to be used."""
     alerts = access.metadata_store.alerts
@@ -163,7 +163,7 @@ def rules(entity: TheEntity, access: TheAccess, requester: TheRequester, page: T
     return {**listed, "ready": READY_RULES, "may": may}
 
 
-@router.post(_PATH, response_model=RuleSchema, status_code=201, dependencies=[needs("automation:manage")])
+@router.post(_PATH, needs("automation:manage"), response_model=RuleSchema, status_code=201)
 def create_rule(entity: TheEntity, body: NewRule, access: TheAccess, requester: TheRequester) -> StoredRule:
     """Add a rule. It is evaluated on what arrives from a few seconds later on."""
     _check_rule(body.rule, access, entity, requester)
@@ -171,7 +171,7 @@ def create_rule(entity: TheEntity, body: NewRule, access: TheAccess, requester: 
     return _store(lambda: table.create(entity.id, body.rule, body.enabled, by, now_ms))
 
 
-@router.post(f"{_PATH}/dry-run", response_model=DryRunSchema, dependencies=[needs("automation:read")])
+@router.post(f"{_PATH}/dry-run", needs("automation:read"), response_model=DryRunSchema)
 def try_rule(
     entity: TheEntity, body: DryRunRequest, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
@@ -196,13 +196,13 @@ def try_rule(
     }
 
 
-@router.get(f"{_PATH}/{{rule}}", response_model=RuleSchema, dependencies=[needs("automation:read")])
+@router.get(f"{_PATH}/{{rule}}", needs("automation:read"), response_model=RuleSchema)
 def one_rule(entity: TheEntity, rule: RuleId, access: TheAccess) -> StoredRule:
     """A rule."""
     return access.metadata_store.alerts.rules.get(entity.id, rule)
 
 
-@router.patch(f"{_PATH}/{{rule}}", response_model=RuleSchema, dependencies=[needs("automation:manage")])
+@router.patch(f"{_PATH}/{{rule}}", needs("automation:manage"), response_model=RuleSchema)
 def change_rule(
     entity: TheEntity, rule: RuleId, body: RuleChanges, access: TheAccess, requester: TheRequester
 ) -> StoredRule:
@@ -218,18 +218,13 @@ def change_rule(
     )
 
 
-@router.delete(f"{_PATH}/{{rule}}", status_code=204, dependencies=[needs("automation:manage")])
+@router.delete(f"{_PATH}/{{rule}}", needs("automation:manage"), status_code=204)
 def delete_rule(entity: TheEntity, rule: RuleId, access: TheAccess, requester: TheRequester) -> None:
     """Delete a rule, with its history."""
     access.metadata_store.alerts.rules.delete(entity.id, rule, requester.actor, access.clock())
 
 
-@router.post(
-    f"{_PATH}/{{rule}}/test",
-    response_model=RuleTest,
-    status_code=202,
-    dependencies=[needs("automation:manage")],
-)
+@router.post(f"{_PATH}/{{rule}}/test", needs("automation:manage"), response_model=RuleTest, status_code=202)
 def test_rule(
     entity: TheEntity, rule: RuleId, access: TheAccess, owner: TheOwner, request: Request
 ) -> RuleTest:

@@ -43,13 +43,13 @@ class SlackAppSchema(ResponseBody):
     enforced_by: str | None = Field(description="What sets the app, so that it cannot be changed here.")
 
 
-@router.get(_PATH, response_model=SlackAppSchema, dependencies=[needs("org:settings")])
+@router.get(_PATH, needs("org:settings"), response_model=SlackAppSchema)
 def slack_app(access: TheAccess, outside: TheOutsideServices) -> SlackAppSchema:
     """Which app of Slack is used, without its secret, and the redirect URL that it needs."""
     return _slack_app(access, outside)
 
 
-@router.put(_PATH, response_model=SlackAppSchema, dependencies=[needs("org:settings")])
+@router.put(_PATH, needs("org:settings"), response_model=SlackAppSchema)
 def put_slack_app(
     body: SlackCredentials,
     access: TheAccess,
@@ -68,7 +68,7 @@ def put_slack_app(
     return _slack_app(access, outside)
 
 
-@router.delete(_PATH, status_code=204, dependencies=[needs("org:settings")])
+@router.delete(_PATH, needs("org:settings"), status_code=204)
 def remove_slack_app(access: TheAccess, requester: TheRequester, notices: TheNotices) -> None:
     """Forget the app and its secret. Channels that were connected stay."""
     _check_editable(access)

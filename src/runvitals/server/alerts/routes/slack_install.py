@@ -39,7 +39,7 @@ class SlackInstallUrl(ResponseBody):
     url: str
 
 
-@router.post("/account/slack/install", response_model=SlackInstallUrl, dependencies=[needs("account:update")])
+@router.post("/account/slack/install", needs("account:update"), response_model=SlackInstallUrl)
 def install_own_slack(
     requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
 ) -> SlackInstallUrl:
@@ -48,9 +48,7 @@ def install_own_slack(
 
 
 @router.post(
-    "/teams/{team}/slack-destinations/install",
-    response_model=SlackInstallUrl,
-    dependencies=[needs("slack:manage")],
+    "/teams/{team}/slack-destinations/install", needs("slack:manage"), response_model=SlackInstallUrl
 )
 def install_team_slack(
     team: TheAutomationOwner, requester: TheRequester, owner: TheOwner, outside: TheOutsideServices
@@ -60,10 +58,7 @@ def install_team_slack(
 
 
 @router.get(
-    "/account/slack/callback",
-    status_code=302,
-    response_class=RedirectResponse,
-    dependencies=[needs("account:update")],
+    "/account/slack/callback", needs("account:update"), status_code=302, response_class=RedirectResponse
 )
 def finish_slack(
     access: TheAccess,

@@ -66,13 +66,13 @@ class TeamAlertsSchema(ResponseBody):
     editable: bool
 
 
-@router.get("/teams/{team}/alerts", response_model=TeamAlertsSchema, dependencies=[needs("team:read")])
+@router.get("/teams/{team}/alerts", needs("team:read"), response_model=TeamAlertsSchema)
 def alerts(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
     """Return the events that the team is notified of, and where."""
     return _show(access, requester, team)
 
 
-@router.put("/teams/{team}/alerts", response_model=TeamAlertsSchema, dependencies=[needs("team:update")])
+@router.put("/teams/{team}/alerts", needs("team:update"), response_model=TeamAlertsSchema)
 def change_alerts(
     team: TheTeam, body: TeamChange, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:

@@ -42,16 +42,14 @@ class TeamSecretSchema(ResponseBody):
 TeamSecretsPage = page_body("TeamSecretsPage", "The secrets of a team.", secrets=list[TeamSecretSchema])
 
 
-@router.get("/teams/{team}/secrets", response_model=TeamSecretsPage, dependencies=[needs("secret:manage")])
+@router.get("/teams/{team}/secrets", needs("secret:manage"), response_model=TeamSecretsPage)
 def secrets(team: TheAutomationOwner, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's secrets by name, without their values."""
     rows = access.accounts.team_secrets.of_team(team.id)
     return page_of("secrets", rows, lambda row: row.name, page)
 
 
-@router.put(
-    "/teams/{team}/secrets/{secret}", response_model=TeamSecretSchema, dependencies=[needs("secret:manage")]
-)
+@router.put("/teams/{team}/secrets/{secret}", needs("secret:manage"), response_model=TeamSecretSchema)
 def put_secret(
     secret: SecretName,
     body: SecretValue,
@@ -74,7 +72,7 @@ def put_secret(
     return next(row for row in table.of_team(team.id) if row.name == secret)
 
 
-@router.delete("/teams/{team}/secrets/{secret}", status_code=204, dependencies=[needs("secret:manage")])
+@router.delete("/teams/{team}/secrets/{secret}", needs("secret:manage"), status_code=204)
 def delete_secret(
     secret: SecretName,
     team: TheAutomationOwner,

@@ -42,7 +42,7 @@ class TrialResult(ResponseBody):
     error: str | None = None
 
 
-@router.post("/account/alerts/test", response_model=TrialResult, dependencies=[needs("account:update")])
+@router.post("/account/alerts/test", needs("account:update"), response_model=TrialResult)
 async def test_own_alerts(
     body: TrialMessage,
     request: Request,
@@ -60,7 +60,7 @@ async def test_own_alerts(
     return await _send_mail(access, services, owner.id)
 
 
-@router.post("/teams/{team}/alerts/test", response_model=TrialResult, dependencies=[needs("team:update")])
+@router.post("/teams/{team}/alerts/test", needs("team:update"), response_model=TrialResult)
 async def test_team_alerts(
     body: TrialMessage,
     team: TheTeam,

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from runvitals.server.artifacts.routes.lineage_models import DatasetNodeSchema, ModelNodeSchema
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 
 
 class ArtifactSchema(ResponseBody):
@@ -65,12 +65,9 @@ class TimeToLiveSchema(ResponseBody):
     expiring_versions: int = Field(description="Versions that are deleted because of it, now or later.")
 
 
-class CollectionsPage(ResponseBody):
-    """A page of collections, by name."""
-
-    collections: list[CollectionSchema]
-    total: int
-    next: str | None
+CollectionsPage = page_body(
+    "CollectionsPage", "A page of collections, by name.", collections=list[CollectionSchema]
+)
 
 
 class MatchingCollectionSchema(CollectionSchema):
@@ -98,9 +95,4 @@ class EntrySchema(ResponseBody):
     sha256: str | None
 
 
-class EntriesPage(ResponseBody):
-    """A page of the files of a version, by path."""
-
-    files: list[EntrySchema]
-    total: int
-    next: str | None
+EntriesPage = page_body("EntriesPage", "A page of the files of a version, by path.", files=list[EntrySchema])

@@ -89,8 +89,8 @@ def _no_version(name: str, alias: str) -> HTTPException:
 TheVersionId = Annotated[int, Depends(the_version_id)]
 
 
-@router.get(OWNED, response_model=models.CollectionsPage, dependencies=READS)
-@router.get(PLAIN, response_model=models.CollectionsPage, dependencies=READS)
+@router.get(OWNED, *READS, response_model=models.CollectionsPage)
+@router.get(PLAIN, *READS, response_model=models.CollectionsPage)
 def collections(
     project: TheProjectNumber,
     page: ThePage,
@@ -103,8 +103,8 @@ def collections(
     return stored_page("collections", [_collection(row) for row in rows], total, page)
 
 
-@router.get(OWNED + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
-@router.get(PLAIN + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
+@router.get(OWNED + "/{name}", *READS, response_model=models.ArtifactsPage)
+@router.get(PLAIN + "/{name}", *READS, response_model=models.ArtifactsPage)
 def versions(
     request: Request,
     project: TheProjectNumber,
@@ -129,8 +129,8 @@ def versions(
     return {**stored_page("artifacts", shown, collection.versions, page), "ttl_s": collection.ttl_s}
 
 
-@router.get(OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
-@router.get(PLAIN + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
+@router.get(OWNED + "/{name}/{alias}", *READS, response_model=models.ArtifactSchema)
+@router.get(PLAIN + "/{name}/{alias}", *READS, response_model=models.ArtifactSchema)
 def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
     """A version by alias or number, with the runs that used it."""
     number = version.version.id
@@ -139,8 +139,8 @@ def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
     return _to_response(request, version, users, expiries.get(number))
 
 
-@router.get(OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
-@router.get(PLAIN + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
+@router.get(OWNED + "/{name}/{alias}/files", *READS, response_model=models.EntriesPage)
+@router.get(PLAIN + "/{name}/{alias}/files", *READS, response_model=models.EntriesPage)
 def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
     """The files and references of a version, by path."""
     after = page.after or ""
@@ -154,8 +154,8 @@ def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
     }
 
 
-@router.get(OWNED + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
-@router.get(PLAIN + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
+@router.get(OWNED + "/{name}/{alias}/content", *DOWNLOADS, response_class=Response)
+@router.get(PLAIN + "/{name}/{alias}/content", *DOWNLOADS, response_class=Response)
 def content(
     request: Request,
     version_id: TheVersionId,
@@ -181,18 +181,8 @@ def content(
     return content_response(request, opened, entry.stored.sha256, download)
 
 
-@router.get(
-    OWNED + "/{name}/{alias}/contents",
-    response_class=Response,
-    responses=SMALL_CONTENTS,
-    dependencies=DOWNLOADS,
-)
-@router.get(
-    PLAIN + "/{name}/{alias}/contents",
-    response_class=Response,
-    responses=SMALL_CONTENTS,
-    dependencies=DOWNLOADS,
-)
+@router.get(OWNED + "/{name}/{alias}/contents", *DOWNLOADS, response_class=Response, responses=SMALL_CONTENTS)
+@router.get(PLAIN + "/{name}/{alias}/contents", *DOWNLOADS, response_class=Response, responses=SMALL_CONTENTS)
 def small_contents(request: Request, version_id: TheVersionId, access: TheAccess, paths: Paths) -> Response:
     """Small files of a version together, at most 1 MiB: those that are left out are fetched one by one."""
     return small_contents_response(request, access, version_id, paths)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from fastapi import HTTPException, Query, Request
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
@@ -23,7 +24,7 @@ from runvitals.server.artifacts.routes.artifacts import (
     TheVersion,
     the_version,
 )
-from runvitals.server.artifacts.routes.deletion_models import DependentsSchema
+from runvitals.server.artifacts.routes.lineage_models import RunNodeSchema, VersionName, VersionNodeSchema
 from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes, known_run_number
 from runvitals.server.artifacts.storage.dependents import Dependents
 from runvitals.server.artifacts.storage.rows import (
@@ -31,9 +32,28 @@ from runvitals.server.artifacts.storage.rows import (
     Collection,
     LinkedVersions,
 )
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
 from runvitals.server.service_parameters import TheAccess, TheRequester
+
+
+class DependentsSchema(ResponseBody):
+    """What depends on versions of artifacts: at most 100 of each are shown.
+
+    What the requester may not read is counted and not shown.
+    """
+
+    used_by: list[RunNodeSchema] = Field(description="The runs that used it, the newest first.")
+    used_by_total: int
+    made_from: list[VersionNodeSchema] = Field(description="The versions that these runs made.")
+    made_from_total: int
+    links: list[VersionName] = Field(description="Where it is linked: it must be unlinked there first.")
+    links_total: int = Field(description="100: as many, or more.")
+    aliases: list[str] = Field(description="Those that go with it.")
+    deletable: bool = Field(description="It is not linked.")
+    may: list[str] = Field(description="`artifact:delete` if the requester may delete it.")
+
 
 _DELETES: Final = [needs("artifact:delete")]
 _ACTIONS: Final = frozenset((Action.ARTIFACT_DELETE, Action.ARTIFACT_UPDATE))
@@ -42,13 +62,9 @@ router = Router()
 
 
 @router.get(
-    "/entities/{entity}/projects/{project}/artifact-dependents",
-    response_model=DependentsSchema,
-    dependencies=READS,
+    "/entities/{entity}/projects/{project}/artifact-dependents", *READS, response_model=DependentsSchema
 )
-@router.get(
-    "/projects/{project:path}/artifact-dependents", response_model=DependentsSchema, dependencies=READS
-)
+@router.get("/projects/{project:path}/artifact-dependents", *READS, response_model=DependentsSchema)
 def dependents(
     request: Request,
     project: TheProjectNumber,
@@ -80,9 +96,7 @@ def dependents(
     return _shown(access, request, project, store.dependents.of_collection(collection.id), aliases)
 
 
-@router.get(
-    "/runs/{run}/artifact-dependents", response_model=DependentsSchema, dependencies=[needs("run:read")]
-)
+@router.get("/runs/{run}/artifact-dependents", needs("run:read"), response_model=DependentsSchema)
 def run_dependents(request: Request, run: CheckedRunId, number: RunNumber, access: TheAccess) -> Any:
     """Say what was made from the versions that a run made. They stay when it is deleted."""
     number = known_run_number(run, number, access)
@@ -93,8 +107,8 @@ def run_dependents(request: Request, run: CheckedRunId, number: RunNumber, acces
     return {**_shown(access, request, place.project_id, dependents, ()), "deletable": True}
 
 
-@router.delete(OWNED + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
-@router.delete(PLAIN + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
+@router.delete(OWNED + "/{name}/{alias}", *_DELETES, status_code=204)
+@router.delete(PLAIN + "/{name}/{alias}", *_DELETES, status_code=204)
 def delete_version(
     version: TheVersion,
     access: TheAccess,
@@ -115,8 +129,8 @@ def delete_version(
     record(access, requester, version.collection, "artifact.delete", {"artifact": name})
 
 
-@router.delete(OWNED + "/{name}", status_code=204, dependencies=_DELETES)
-@router.delete(PLAIN + "/{name}", status_code=204, dependencies=_DELETES)
+@router.delete(OWNED + "/{name}", *_DELETES, status_code=204)
+@router.delete(PLAIN + "/{name}", *_DELETES, status_code=204)
 def delete_collection(
     project: TheProjectNumber, name: Name, access: TheAccess, requester: TheRequester
 ) -> None:

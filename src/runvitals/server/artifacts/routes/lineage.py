@@ -19,8 +19,8 @@ from runvitals.server.service_parameters import TheAccess
 router = Router()
 
 
-@router.get(OWNED + "/{name}/{alias}/lineage", response_model=models.LineageSchema, dependencies=READS)
-@router.get(PLAIN + "/{name}/{alias}/lineage", response_model=models.LineageSchema, dependencies=READS)
+@router.get(OWNED + "/{name}/{alias}/lineage", *READS, response_model=models.LineageSchema)
+@router.get(PLAIN + "/{name}/{alias}/lineage", *READS, response_model=models.LineageSchema)
 def version_lineage(request: Request, version: TheVersion, access: TheAccess, depth: Depth = 4) -> Any:
     """Show what a version was made from, and what was made from it."""
     start, nodes = NodeKey("version", version.version.id), ReadableNodes(access, request, version)
@@ -28,7 +28,7 @@ def version_lineage(request: Request, version: TheVersion, access: TheAccess, de
     return lineage_response(access.metadata_store.artifacts.lineage_graph, nodes, start, depth)
 
 
-@router.get("/runs/{run}/lineage", response_model=models.LineageSchema, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/lineage", needs("run:read"), response_model=models.LineageSchema)
 def run_lineage(
     request: Request, run: CheckedRunId, number: RunNumber, access: TheAccess, depth: Depth = 4
 ) -> Any:

@@ -70,8 +70,8 @@ def the_version(
 TheVersion = Annotated[LocalVersion, Depends(the_version)]
 
 
-@router.get(_OWNED, response_model=models.CollectionsPage, dependencies=_READS)
-@router.get(_PLAIN, response_model=models.CollectionsPage, dependencies=_READS)
+@router.get(_OWNED, *_READS, response_model=models.CollectionsPage)
+@router.get(_PLAIN, *_READS, response_model=models.CollectionsPage)
 def collections(directory: TheDirectory, project: Project, page: ThePage) -> Any:
     """The artifacts of a project, by name."""
     by_name: dict[str, list[LocalVersion]] = {}
@@ -95,8 +95,8 @@ def _collection(name: str, versions: list[LocalVersion]) -> dict[str, Any]:
     }
 
 
-@router.get(_OWNED + "/{name}", response_model=models.ArtifactsPage, dependencies=_READS)
-@router.get(_PLAIN + "/{name}", response_model=models.ArtifactsPage, dependencies=_READS)
+@router.get(_OWNED + "/{name}", *_READS, response_model=models.ArtifactsPage)
+@router.get(_PLAIN + "/{name}", *_READS, response_model=models.ArtifactsPage)
 def versions(directory: TheDirectory, project: Project, name: Name, page: ThePage) -> Any:
     """The versions of an artifact, the newest first."""
     rows = [asdict(version.version) for version in LocalArtifacts(directory).versions(project, name)]
@@ -105,15 +105,15 @@ def versions(directory: TheDirectory, project: Project, name: Name, page: ThePag
     return page_in_order("artifacts", rows[::-1], page)
 
 
-@router.get(_OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=_READS)
-@router.get(_PLAIN + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=_READS)
+@router.get(_OWNED + "/{name}/{alias}", *_READS, response_model=models.ArtifactSchema)
+@router.get(_PLAIN + "/{name}/{alias}", *_READS, response_model=models.ArtifactSchema)
 def version(version: TheVersion) -> Any:
     """A version by alias or number, with the runs that used it."""
     return asdict(version.version)
 
 
-@router.get(_OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=_READS)
-@router.get(_PLAIN + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=_READS)
+@router.get(_OWNED + "/{name}/{alias}/files", *_READS, response_model=models.EntriesPage)
+@router.get(_PLAIN + "/{name}/{alias}/files", *_READS, response_model=models.EntriesPage)
 def files(version: TheVersion, page: ThePage) -> Any:
     """The files and references of a version, by path."""
     return page_of(
@@ -121,8 +121,8 @@ def files(version: TheVersion, page: ThePage) -> Any:
     )
 
 
-@router.get(_OWNED + "/{name}/{alias}/content", response_class=Response, dependencies=_READS)
-@router.get(_PLAIN + "/{name}/{alias}/content", response_class=Response, dependencies=_READS)
+@router.get(_OWNED + "/{name}/{alias}/content", *_READS, response_class=Response)
+@router.get(_PLAIN + "/{name}/{alias}/content", *_READS, response_class=Response)
 def content(
     request: Request,
     version: TheVersion,
@@ -153,8 +153,8 @@ async def the_lineage(journals: TheJournals) -> JournalLineage:
 TheLineage = Annotated[JournalLineage, Depends(the_lineage)]
 
 
-@router.get(_OWNED + "/{name}/{alias}/lineage", response_model=LineageSchema, dependencies=_READS)
-@router.get(_PLAIN + "/{name}/{alias}/lineage", response_model=LineageSchema, dependencies=_READS)
+@router.get(_OWNED + "/{name}/{alias}/lineage", *_READS, response_model=LineageSchema)
+@router.get(_PLAIN + "/{name}/{alias}/lineage", *_READS, response_model=LineageSchema)
 def version_lineage(version: TheVersion, lineage: TheLineage, depth: Depth = 4) -> Any:
     """Show what a version was made from, and what was made from it."""
     start = lineage.version(version.version)
@@ -163,7 +163,7 @@ def version_lineage(version: TheVersion, lineage: TheLineage, depth: Depth = 4) 
     return lineage_response(lineage, lineage, start, depth)
 
 
-@router.get("/runs/{run}/lineage", response_model=LineageSchema, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/lineage", needs("run:read"), response_model=LineageSchema)
 def run_lineage(run: CheckedRunId, lineage: TheLineage, depth: Depth = 4) -> Any:
     """Show what a run was made from, and what was made from it."""
     start = lineage.run(run)

@@ -14,7 +14,7 @@ from runvitals.server.artifacts.routes.lineage_models import DatasetNodeSchema, 
 from runvitals.server.artifacts.routes.lineage_response import Depth, lineage_response
 from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes
 from runvitals.server.artifacts.storage.logged_items import ItemKind, LoggedItem
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 from runvitals.server.http.listing import PageRequest, ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -37,12 +37,9 @@ class ListedDataset(DatasetNodeSchema):
     runs: int = Field(description="Runs of the project that used it.")
 
 
-class DatasetsPage(ResponseBody):
-    """A page of the datasets of a project, the newest first."""
-
-    datasets: list[ListedDataset]
-    total: int
-    next: str | None
+DatasetsPage = page_body(
+    "DatasetsPage", "A page of the datasets of a project, the newest first.", datasets=list[ListedDataset]
+)
 
 
 class ListedModel(ModelNodeSchema):
@@ -52,12 +49,11 @@ class ListedModel(ModelNodeSchema):
     runs: int = Field(description="Runs of the project that used it.")
 
 
-class LoggedModelsPage(ResponseBody):
-    """A page of the logged models of a project, the newest first."""
-
-    models: list[ListedModel]
-    total: int
-    next: str | None
+LoggedModelsPage = page_body(
+    "LoggedModelsPage",
+    "A page of the logged models of a project, the newest first.",
+    models=list[ListedModel],
+)
 
 
 class ModelMetricSchema(ResponseBody):
@@ -78,22 +74,22 @@ class LoggedModelDetail(ModelNodeSchema):
     metrics: list[ModelMetricSchema] = Field(description="The first 1000, by key.")
 
 
-@router.get(_OWNED + "/datasets", response_model=DatasetsPage, dependencies=READS)
-@router.get(_PLAIN + "/datasets", response_model=DatasetsPage, dependencies=READS)
+@router.get(_OWNED + "/datasets", *READS, response_model=DatasetsPage)
+@router.get(_PLAIN + "/datasets", *READS, response_model=DatasetsPage)
 def datasets(project: TheProjectNumber, page: ThePage, access: TheAccess, text: Text = "") -> Any:
     """The datasets that runs of a project used, the newest first."""
     return _listed("dataset", "datasets", project, page, access, text)
 
 
-@router.get(_OWNED + "/datasets/{dataset}", response_model=DatasetNodeSchema, dependencies=READS)
-@router.get(_PLAIN + "/datasets/{dataset}", response_model=DatasetNodeSchema, dependencies=READS)
+@router.get(_OWNED + "/datasets/{dataset}", *READS, response_model=DatasetNodeSchema)
+@router.get(_PLAIN + "/datasets/{dataset}", *READS, response_model=DatasetNodeSchema)
 def dataset(project: TheProjectNumber, dataset: DatasetNumber, access: TheAccess) -> Any:
     """A dataset: one name and digest in a project."""
     return _find("dataset", project, dataset, access).to_json()
 
 
-@router.get(_OWNED + "/datasets/{dataset}/lineage", response_model=LineageSchema, dependencies=READS)
-@router.get(_PLAIN + "/datasets/{dataset}/lineage", response_model=LineageSchema, dependencies=READS)
+@router.get(_OWNED + "/datasets/{dataset}/lineage", *READS, response_model=LineageSchema)
+@router.get(_PLAIN + "/datasets/{dataset}/lineage", *READS, response_model=LineageSchema)
 def dataset_lineage(
     request: Request, project: TheProjectNumber, dataset: DatasetNumber, access: TheAccess, depth: Depth = 4
 ) -> Any:
@@ -101,15 +97,15 @@ def dataset_lineage(
     return _lineage("dataset", _find("dataset", project, dataset, access), request, access, depth)
 
 
-@router.get(_OWNED + "/logged-models", response_model=LoggedModelsPage, dependencies=READS)
-@router.get(_PLAIN + "/logged-models", response_model=LoggedModelsPage, dependencies=READS)
+@router.get(_OWNED + "/logged-models", *READS, response_model=LoggedModelsPage)
+@router.get(_PLAIN + "/logged-models", *READS, response_model=LoggedModelsPage)
 def logged_models(project: TheProjectNumber, page: ThePage, access: TheAccess, text: Text = "") -> Any:
     """The models that runs of a project logged with MLflow, the newest first."""
     return _listed("model", "models", project, page, access, text)
 
 
-@router.get(_OWNED + "/logged-models/{model}", response_model=LoggedModelDetail, dependencies=READS)
-@router.get(_PLAIN + "/logged-models/{model}", response_model=LoggedModelDetail, dependencies=READS)
+@router.get(_OWNED + "/logged-models/{model}", *READS, response_model=LoggedModelDetail)
+@router.get(_PLAIN + "/logged-models/{model}", *READS, response_model=LoggedModelDetail)
 def logged_model(project: TheProjectNumber, model: ModelId, access: TheAccess) -> Any:
     """A logged model with its parameters, tags and newest metrics."""
     item = _find("model", project, model, access)
@@ -135,8 +131,8 @@ def logged_model(project: TheProjectNumber, model: ModelId, access: TheAccess) -
     }
 
 
-@router.get(_OWNED + "/logged-models/{model}/lineage", response_model=LineageSchema, dependencies=READS)
-@router.get(_PLAIN + "/logged-models/{model}/lineage", response_model=LineageSchema, dependencies=READS)
+@router.get(_OWNED + "/logged-models/{model}/lineage", *READS, response_model=LineageSchema)
+@router.get(_PLAIN + "/logged-models/{model}/lineage", *READS, response_model=LineageSchema)
 def logged_model_lineage(
     request: Request, project: TheProjectNumber, model: ModelId, access: TheAccess, depth: Depth = 4
 ) -> Any:

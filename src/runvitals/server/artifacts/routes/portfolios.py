@@ -22,13 +22,13 @@ from runvitals.server.registry.rights import changer_of, check_source
 from runvitals.server.registry.routes.registry_models import NewRegistryLink
 from runvitals.server.service_parameters import TheAccess, TheRequester
 
-_CREATES: Final = [needs("artifact:create")]
+_CREATES: Final = needs("artifact:create")
 
 router = Router()
 
 
-@router.post(OWNED + "/{name}", response_model=ArtifactSchema, status_code=201, dependencies=_CREATES)
-@router.post(PLAIN + "/{name}", response_model=ArtifactSchema, status_code=201, dependencies=_CREATES)
+@router.post(OWNED + "/{name}", _CREATES, response_model=ArtifactSchema, status_code=201)
+@router.post(PLAIN + "/{name}", _CREATES, response_model=ArtifactSchema, status_code=201)
 def link(
     body: NewRegistryLink, project: TheProjectNumber, name: Name, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:

@@ -20,11 +20,7 @@ from runvitals.server.runs.routes.parameters import TheRun
 router = Router(responses=RUN_ERRORS)
 
 
-@router.get(
-    "/runs/{run}/artifacts",
-    response_model=artifact_models.ArtifactsPage,
-    dependencies=[needs("run:read")],
-)
+@router.get("/runs/{run}/artifacts", needs("run:read"), response_model=artifact_models.ArtifactsPage)
 async def run_artifacts(
     request: Request,
     run: TheRun,

@@ -18,9 +18,7 @@ _MAX_WORDS: Final = 8
 router = Router(responses=INVALID_PARAMETER)
 
 
-@router.get(
-    "/artifacts", response_model=models.MatchingCollections, dependencies=[needs("filtered artifact:read")]
-)
+@router.get("/artifacts", needs("filtered artifact:read"), response_model=models.MatchingCollections)
 def search(
     request: Request,
     access: TheAccess,

@@ -32,8 +32,8 @@ class TimeToLiveForm(RequestBody):
     )
 
 
-@router.patch(OWNED + "/{name}", dependencies=_UPDATES)
-@router.patch(PLAIN + "/{name}", dependencies=_UPDATES)
+@router.patch(OWNED + "/{name}", *_UPDATES)
+@router.patch(PLAIN + "/{name}", *_UPDATES)
 def set_time_to_live(
     changes: TimeToLiveForm,
     project: TheProjectNumber,

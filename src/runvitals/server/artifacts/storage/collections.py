@@ -45,7 +45,13 @@ from runvitals.server.artifacts.storage.sizes import (
     artifacts_of_projects,
     collection_sizes,
 )
-from runvitals.server.database.database import Database, add_rows, among, put_rows
+from runvitals.server.database.database import (
+    StoredTable,
+    add_rows,
+    among,
+    in_transaction,
+    put_rows,
+)
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
     artifact_collection,
@@ -59,7 +65,7 @@ MAX_COLLECTIONS = 100_000
 """Of a project."""
 
 
-class CollectionTable:
+class CollectionTable(StoredTable):
     """Collections, and the names of versions in them.
 
     Example:
@@ -68,9 +74,6 @@ class CollectionTable:
         >>> artifacts.collections.member(project_id, "mnist:latest").number
         3
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, collection_id: int) -> Collection:
         """Return a collection, or raise UnknownArtifact."""
@@ -250,8 +253,15 @@ class CollectionTable:
 
     # Changes
 
+    @in_transaction
     def add_aliases(
-        self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int, by: Changer = NOBODY
+        self,
+        connection: Connection,
+        collection_id: int,
+        version_id: int,
+        aliases: Some[str],
+        now_ms: int,
+        by: Changer = NOBODY,
     ) -> None:
         """Give a version aliases, which other versions of the collection lose.
 
@@ -261,18 +271,21 @@ class CollectionTable:
             ProtectedAlias: an alias that `by` may not change.
         """
         checked = checked_aliases(aliases)
+        membership_id = _membership_id(connection, collection_id, version_id)
+        check_aliases(connection, collection_id, checked, by, version_id)
+        record_aliases(connection, collection_id, membership_id, checked, now_ms, by)
+        set_aliases(connection, collection_id, membership_id, checked)
+        _touch(connection, collection_id, now_ms)
 
-        def work(connection: Connection) -> None:
-            membership_id = _membership_id(connection, collection_id, version_id)
-            check_aliases(connection, collection_id, checked, by, version_id)
-            record_aliases(connection, collection_id, membership_id, checked, now_ms, by)
-            set_aliases(connection, collection_id, membership_id, checked)
-            _touch(connection, collection_id, now_ms)
-
-        self._database.write(work)
-
+    @in_transaction
     def remove_aliases(
-        self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int, by: Changer = NOBODY
+        self,
+        connection: Connection,
+        collection_id: int,
+        version_id: int,
+        aliases: Some[str],
+        now_ms: int,
+        by: Changer = NOBODY,
     ) -> None:
         """Remove aliases of a version; those that it does not have are ignored.
 
@@ -280,24 +293,22 @@ class CollectionTable:
             UnknownArtifact: the collection does not have the version.
             ProtectedAlias: an alias that `by` may not change.
         """
+        membership_id = _membership_id(connection, collection_id, version_id)
+        columns = artifact_alias.c
+        theirs = (columns.membership_id == membership_id, columns.alias.in_(sorted(aliases)))
+        held = list(connection.execute(select(columns.alias).where(*theirs)).scalars())
+        check_aliases(connection, collection_id, held, by)
+        connection.execute(delete(artifact_alias).where(*theirs))
+        number = _number(connection, membership_id)
+        for alias in held:
+            before = {"alias": alias, "version": number}
+            record_change(connection, collection_id, "registry.alias", now_ms, by, before=before)
+        _touch(connection, collection_id, now_ms)
 
-        def work(connection: Connection) -> None:
-            membership_id = _membership_id(connection, collection_id, version_id)
-            columns = artifact_alias.c
-            theirs = (columns.membership_id == membership_id, columns.alias.in_(sorted(aliases)))
-            held = list(connection.execute(select(columns.alias).where(*theirs)).scalars())
-            check_aliases(connection, collection_id, held, by)
-            connection.execute(delete(artifact_alias).where(*theirs))
-            number = _number(connection, membership_id)
-            for alias in held:
-                before = {"alias": alias, "version": number}
-                record_change(connection, collection_id, "registry.alias", now_ms, by, before=before)
-            _touch(connection, collection_id, now_ms)
-
-        self._database.write(work)
-
+    @in_transaction
     def change(
         self,
+        connection: Connection,
         collection_id: int,
         now_ms: int,
         name: str | None = None,
@@ -321,34 +332,32 @@ class CollectionTable:
             values["type"] = checked_label("type of artifacts", type)
         if tags is not None:
             values["tags"] = json.dumps(checked_tags(tags))
+        same = update(artifact_collection).where(artifact_collection.c.id == collection_id)
+        try:
+            connection.execute(same.values(values))
+        except IntegrityError:
+            raise NameTaken(f"the project already has artifacts named {name!r}") from None
+        return get_collection(connection, collection_id)
 
-        def work(connection: Connection) -> Collection:
-            same = update(artifact_collection).where(artifact_collection.c.id == collection_id)
-            try:
-                connection.execute(same.values(values))
-            except IntegrityError:
-                raise NameTaken(f"the project already has artifacts named {name!r}") from None
-            return get_collection(connection, collection_id)
-
-        return self._database.write(work)
-
-    def set_time_to_live(self, collection_id: int, ttl_s: int | None) -> tuple[Collection, int]:
+    @in_transaction
+    def set_time_to_live(
+        self, connection: Connection, collection_id: int, ttl_s: int | None
+    ) -> tuple[Collection, int]:
         """Set after how long versions that say nothing about it are deleted; None: they are kept.
 
         Returns:
             The collection, and how many of its versions expire with it, now or later.
         """
         same = artifact_collection.c.id == collection_id
+        connection.execute(update(artifact_collection).where(same).values(ttl_s=ttl_s))
+        ids = select(artifact_version.c.id).where(artifact_version.c.collection_id == collection_id)
+        found = expiries(connection, connection.execute(ids).scalars())
+        return get_collection(connection, collection_id), len(found)
 
-        def work(connection: Connection) -> tuple[Collection, int]:
-            connection.execute(update(artifact_collection).where(same).values(ttl_s=ttl_s))
-            ids = select(artifact_version.c.id).where(artifact_version.c.collection_id == collection_id)
-            found = expiries(connection, connection.execute(ids).scalars())
-            return get_collection(connection, collection_id), len(found)
-
-        return self._database.write(work)
-
-    def delete(self, collection_id: int, now_ms: int = 0, by: Changer = NOBODY) -> None:
+    @in_transaction
+    def delete(
+        self, connection: Connection, collection_id: int, now_ms: int = 0, by: Changer = NOBODY
+    ) -> None:
         """Delete a collection; a sequence with its versions.
 
         Raises:
@@ -356,17 +365,13 @@ class CollectionTable:
             ProtectedAlias: a version of the portfolio has an alias that `by` may not change.
         """
         same = artifact_collection.c.id == collection_id
-
-        def work(connection: Connection) -> None:
-            # Links that are made now wait for this, and those made before are seen.
-            connection.execute(select(artifact_collection.c.id).where(same).with_for_update())
-            check_members(connection, artifact_membership.c.collection_id == collection_id, by)
-            lock_versions(connection, artifact_version.c.collection_id == collection_id)
-            check_unlinked(connection, artifact_version.c.collection_id == collection_id)
-            record_change(connection, collection_id, "registry.unlink", now_ms, by)
-            connection.execute(delete(artifact_collection).where(same))
-
-        self._database.write(work)
+        # Links that are made now wait for this, and those made before are seen.
+        connection.execute(select(artifact_collection.c.id).where(same).with_for_update())
+        check_members(connection, artifact_membership.c.collection_id == collection_id, by)
+        lock_versions(connection, artifact_version.c.collection_id == collection_id)
+        check_unlinked(connection, artifact_version.c.collection_id == collection_id)
+        record_change(connection, collection_id, "registry.unlink", now_ms, by)
+        connection.execute(delete(artifact_collection).where(same))
 
 
 def ensure_collection(

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from runvitals.server.artifacts.storage.reading import read_memberships
 from runvitals.server.artifacts.storage.rows import MAX_LINKS, CollectionVersion, LinkedVersions
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.artifacts import (
     artifact_collection,
@@ -42,16 +42,13 @@ class Dependents:
     links: tuple[CollectionVersion, ...]
 
 
-class DependentTable:
+class DependentTable(StoredTable):
     """Reads what depends on versions.
 
     Example:
         >>> metadata_store.artifacts.dependents.of_version(7).run_count
         3
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_version(self, version_id: int) -> Dependents:
         """Return what depends on a version."""

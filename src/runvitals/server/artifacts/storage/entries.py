@@ -22,7 +22,7 @@ from runvitals.model.artifact_names import checked_digest
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.manifest import checked_entries, checked_size
 from runvitals.server.artifacts.storage.rows import NO_MANIFEST, ArtifactConflict, Entry, UnknownArtifact
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import Database, StoredTable, in_transaction, put_rows
 from runvitals.server.database.shared_commits import SharedCommits
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.artifacts import (
@@ -43,29 +43,25 @@ _OWNER: Final = artifact_collection.alias("owner")
 """The sequence that a version was logged to; it may be a member of portfolios of other projects."""
 
 
-class EntryTable:
+class EntryTable(StoredTable):
     """The entries of versions, by path."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def begin(self, version_id: int, manifest_kind: str, base_id: int | None, now_ms: int) -> None:
+    @in_transaction
+    def begin(
+        self, connection: Connection, version_id: int, manifest_kind: str, base_id: int | None, now_ms: int
+    ) -> None:
         """Note of a draft whether its manifest, which follows, has all entries, or adds to those of a base.
 
         Raises:
             UnknownArtifact, ArtifactConflict: there is no such draft, or the base is in another project.
         """
-
-        def work(connection: Connection) -> None:
-            project_id = _draft_project(connection, version_id)
-            if base_id is not None and _project_of(connection, base_id) != project_id:
-                raise ArtifactConflict(f"there is no artifact {base_id} in this project to be added to")
-            values = {"manifest_kind": manifest_kind, "base_id": base_id, "updated_ms": now_ms}
-            values["files"] = NO_MANIFEST
-            same = artifact_version.c.id == version_id
-            connection.execute(update(artifact_version).where(same).values(values))
-
-        self._database.write(work)
+        project_id = _draft_project(connection, version_id)
+        if base_id is not None and _project_of(connection, base_id) != project_id:
+            raise ArtifactConflict(f"there is no artifact {base_id} in this project to be added to")
+        values = {"manifest_kind": manifest_kind, "base_id": base_id, "updated_ms": now_ms}
+        values["files"] = NO_MANIFEST
+        same = artifact_version.c.id == version_id
+        connection.execute(update(artifact_version).where(same).values(values))
 
     def put(self, version_id: int, entries: Iterable[Entry], run_id: int | None = None) -> None:
         """Add the entries of a manifest to a draft; those with the same path are replaced.
@@ -92,23 +88,22 @@ class EntryTable:
             raise
         self._note_manifest(version_id, len(sent))
 
-    def _put(self, version_id: int, some: Sequence[Entry], run_id: int | None) -> None:
+    @in_transaction
+    def _put(
+        self, connection: Connection, version_id: int, some: Sequence[Entry], run_id: int | None
+    ) -> None:
         rows = [_row(version_id, entry) for entry in some]
-
-        def work(connection: Connection) -> None:
-            project_id = _draft_project(connection, version_id)
-            local = [(row, entry) for row, entry in zip(rows, some, strict=True) if entry.reference is None]
-            if run_id is None:
-                files = _files(connection, project_id, {entry.digest for _, entry in local})
-            else:
-                files = _files_of_run(connection, run_id, {entry.sha256 or "" for _, entry in local})
-            for row, entry in local:
-                file = files.get(entry.digest if run_id is None else entry.sha256 or "")
-                if file is not None:
-                    row["file_id"], row["bytes"] = file.id, checked_size(entry, file.bytes)
-            put_rows(connection, artifact_entry, rows)
-
-        self._database.write(work)
+        project_id = _draft_project(connection, version_id)
+        local = [(row, entry) for row, entry in zip(rows, some, strict=True) if entry.reference is None]
+        if run_id is None:
+            files = _files(connection, project_id, {entry.digest for _, entry in local})
+        else:
+            files = _files_of_run(connection, run_id, {entry.sha256 or "" for _, entry in local})
+        for row, entry in local:
+            file = files.get(entry.digest if run_id is None else entry.sha256 or "")
+            if file is not None:
+                row["file_id"], row["bytes"] = file.id, checked_size(entry, file.bytes)
+        put_rows(connection, artifact_entry, rows)
 
     def _note_manifest(self, version_id: int, files: int) -> None:
         """Note how many files the manifest of a draft has, or that it is not valid."""

@@ -6,37 +6,31 @@ from sqlalchemy import Connection, func, select
 
 from runvitals.server.artifacts.storage.reading import read_version, read_versions
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, Version
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.artifacts import artifact_use, artifact_version
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 _MAX_USED_AS = 128
 
 
-class LineageTable:
+class LineageTable(StoredTable):
     """The uses of versions by runs; which run made a version is noted there."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def add(self, version_id: int, run_id: int, used_as: str, now_ms: int) -> Version:
+    @in_transaction
+    def add(self, connection: Connection, version_id: int, run_id: int, used_as: str, now_ms: int) -> Version:
         """Note that a run uses a committed version; noting it twice has no effect.
 
         Raises:
             UnknownArtifact, UnknownRun: there is none.
             ArtifactConflict: the version is not committed.
         """
-
-        def work(connection: Connection) -> Version:
-            version = read_version(connection, version_id)
-            if version.state != "committed":
-                raise ArtifactConflict(f"the artifact {version_id} is {version.state}: it cannot be used")
-            lock_known_runs(connection, [run_id])
-            row = {"version_id": version_id, "run_id": run_id, "created_ms": now_ms}
-            add_rows(connection, artifact_use, [{**row, "used_as": used_as[:_MAX_USED_AS]}])
-            return version
-
-        return self._database.write(work)
+        version = read_version(connection, version_id)
+        if version.state != "committed":
+            raise ArtifactConflict(f"the artifact {version_id} is {version.state}: it cannot be used")
+        lock_known_runs(connection, [run_id])
+        row = {"version_id": version_id, "run_id": run_id, "created_ms": now_ms}
+        add_rows(connection, artifact_use, [{**row, "used_as": used_as[:_MAX_USED_AS]}])
+        return version
 
     def users(self, version_id: int, most: int) -> list[int]:
         """The numbers of the runs that used a version, the first one first."""

@@ -25,7 +25,7 @@ from runvitals.server.artifacts.storage.protection import (
 )
 from runvitals.server.artifacts.storage.reading import read_memberships, read_version
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, CollectionVersion, UnknownArtifact
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.artifacts import (
     artifact_collection,
@@ -40,7 +40,7 @@ NO_STAGE: Final = "None"
 """As MLflow's clients call it."""
 
 
-class LinkTable:
+class LinkTable(StoredTable):
     """Links versions to portfolios.
 
     Example:
@@ -48,11 +48,10 @@ class LinkTable:
         0
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+    @in_transaction
     def link(
         self,
+        connection: Connection,
         version_id: int,
         project_id: int,
         name: str,
@@ -71,23 +70,19 @@ class LinkTable:
         """
         checked = checked_label("name of a portfolio", name)
         names = checked_aliases([*aliases, LATEST])
-
-        def work(connection: Connection) -> CollectionVersion:
-            version = read_version(connection, version_id)
-            _check_committed(version_id, version.state)
-            collection_id = ensure_collection(
-                connection, project_id, "portfolio", checked, version.collection.type, now_ms
-            )
-            check_aliases(connection, collection_id, names, by, version_id)
-            membership_id = known_membership(connection, collection_id, version_id)
-            if membership_id is None:
-                membership_id = add_link(connection, collection_id, version_id, now_ms, by)
-            record_aliases(connection, collection_id, membership_id, names, now_ms, by)
-            set_aliases(connection, collection_id, membership_id, names)
-            same = select(artifact_membership).where(artifact_membership.c.id == membership_id)
-            return read_memberships(connection, same)[0]
-
-        return self._database.write(work)
+        version = read_version(connection, version_id)
+        _check_committed(version_id, version.state)
+        collection_id = ensure_collection(
+            connection, project_id, "portfolio", checked, version.collection.type, now_ms
+        )
+        check_aliases(connection, collection_id, names, by, version_id)
+        membership_id = known_membership(connection, collection_id, version_id)
+        if membership_id is None:
+            membership_id = add_link(connection, collection_id, version_id, now_ms, by)
+        record_aliases(connection, collection_id, membership_id, names, now_ms, by)
+        set_aliases(connection, collection_id, membership_id, names)
+        same = select(artifact_membership).where(artifact_membership.c.id == membership_id)
+        return read_memberships(connection, same)[0]
 
     def unlink(self, version_id: int, collection_id: int, now_ms: int, by: Changer = NOBODY) -> None:
         """Remove a version from a portfolio; without effect if it is not there.

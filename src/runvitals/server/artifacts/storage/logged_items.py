@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import Column, ColumnElement, ScalarSelect, Select, Table, func, or_, select
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.registry import dataset, dataset_use, logged_model, logged_model_run
 from runvitals.server.database.tables.runs import project, run
@@ -66,16 +66,13 @@ _KINDS: Final[Mapping[ItemKind, _Kind]] = {
 }
 
 
-class LoggedItemTable:
+class LoggedItemTable(StoredTable):
     """The tables of datasets and of logged models, as far as their projects are not in the trash.
 
     Example:
         >>> metadata_store.artifacts.logged_items.find("dataset", project_id, 7).shown["name"]
         'mnist'
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def read(self, kind: ItemKind, ids: Iterable[int]) -> dict[int, LoggedItem]:
         """Return items by their number."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, insert, select, update
 
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.tables.registry import (
     dataset,
     dataset_use,
@@ -44,44 +44,38 @@ class Lineage:
 NOTHING: Final = Lineage()
 
 
-class RunLineageTable:
+class RunLineageTable(StoredTable):
     """The table of what runs used and made.
 
     Example:
         >>> metadata_store.run_lineage.add(run_id, Lineage(outputs=[{"model_id": "m-1", "step": 0}]))
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def add(self, run_id: int, added: Lineage) -> None:
+    @in_transaction
+    def add(self, connection: Connection, run_id: int, added: Lineage) -> None:
         """Add what is not known yet. The first entry for the same thing is kept.
 
         Raises:
             UnknownRun: there is no such run.
             LimitReached: the run would have too much.
         """
-
-        def work(connection: Connection) -> None:
-            lock_known_runs(connection, [run_id])
-            this = run_lineage.c.run_id == run_id
-            row = connection.execute(select(run_lineage).where(this)).first()
-            lineage = NOTHING if row is None else _lineage(row)
-            values = {}
-            for kind in ("datasets", "models", "outputs"):
-                merged = _merge(getattr(lineage, kind), getattr(added, kind))
-                if len(merged) > MAX_ENTRIES:
-                    raise LimitReached(f"a run has at most {MAX_ENTRIES} {kind}")
-                values[kind] = json.dumps(merged)
-            if row is None:
-                connection.execute(insert(run_lineage).values(run_id=run_id, **values))
-            else:
-                connection.execute(update(run_lineage).where(this).values(values))
-            _link_datasets(connection, run_id, added.datasets)
-            link_models(connection, run_id, [entry["model_id"] for entry in added.models], made=False)
-            link_models(connection, run_id, [entry["model_id"] for entry in added.outputs], made=True)
-
-        self._database.write(work)
+        lock_known_runs(connection, [run_id])
+        this = run_lineage.c.run_id == run_id
+        row = connection.execute(select(run_lineage).where(this)).first()
+        lineage = NOTHING if row is None else _lineage(row)
+        values = {}
+        for kind in ("datasets", "models", "outputs"):
+            merged = _merge(getattr(lineage, kind), getattr(added, kind))
+            if len(merged) > MAX_ENTRIES:
+                raise LimitReached(f"a run has at most {MAX_ENTRIES} {kind}")
+            values[kind] = json.dumps(merged)
+        if row is None:
+            connection.execute(insert(run_lineage).values(run_id=run_id, **values))
+        else:
+            connection.execute(update(run_lineage).where(this).values(values))
+        _link_datasets(connection, run_id, added.datasets)
+        link_models(connection, run_id, [entry["model_id"] for entry in added.models], made=False)
+        link_models(connection, run_id, [entry["model_id"] for entry in added.outputs], made=True)
 
     def of_runs(self, run_ids: Iterable[int]) -> dict[int, Lineage]:
         """Return what runs used and made, by run; runs without any are missing."""

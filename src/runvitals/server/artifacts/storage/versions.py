@@ -30,7 +30,7 @@ from runvitals.server.artifacts.storage.rows import (
     UnknownArtifact,
     Version,
 )
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
     artifact_entry,
@@ -44,7 +44,7 @@ _MAX_TEXT: Final = 256
 _ROWS: Final = 1000
 
 
-class VersionTable:
+class VersionTable(StoredTable):
     """Versions, from the draft to the deletion.
 
     Example:
@@ -53,9 +53,6 @@ class VersionTable:
         >>> artifacts.versions.commit(draft.id, now_ms).version
         0
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, version_id: int) -> Version:
         """Return a version, or raise UnknownArtifact."""
@@ -92,7 +89,8 @@ class VersionTable:
 
     # Logging
 
-    def begin(self, new: NewVersion, now_ms: int) -> Version:
+    @in_transaction
+    def begin(self, connection: Connection, new: NewVersion, now_ms: int) -> Version:
         """Return the version with this content: a committed one, a draft that was begun, or a new draft.
 
         A committed version gets the aliases.
@@ -103,20 +101,16 @@ class VersionTable:
         """
         values = _check_new(new, now_ms)
         aliases = checked_aliases(new.aliases)
-
-        def work(connection: Connection) -> Version:
-            name, kind = values["name"], values["type"]
-            collection_id = ensure_collection(connection, new.project_id, "sequence", name, kind, now_ms)
-            same = _same_content(connection, collection_id, new)
-            if same is None:
-                row = {key: value for key, value in values.items() if key not in ("name", "type")}
-                added = insert(artifact_version).values({**row, "collection_id": collection_id})
-                same = connection.execute(added.returning(artifact_version.c.id)).scalar_one()
-            elif aliases:
-                _add_wanted(connection, same, aliases)
-            return read_version(connection, same)
-
-        return self._database.write(work)
+        name, kind = values["name"], values["type"]
+        collection_id = ensure_collection(connection, new.project_id, "sequence", name, kind, now_ms)
+        same = _same_content(connection, collection_id, new)
+        if same is None:
+            row = {key: value for key, value in values.items() if key not in ("name", "type")}
+            added = insert(artifact_version).values({**row, "collection_id": collection_id})
+            same = connection.execute(added.returning(artifact_version.c.id)).scalar_one()
+        elif aliases:
+            _add_wanted(connection, same, aliases)
+        return read_version(connection, same)
 
     def commit(self, version_id: int, now_ms: int) -> Version:
         """Complete a draft: it gets its number and aliases, and becomes the latest; do nothing if it is.
@@ -147,8 +141,10 @@ class VersionTable:
 
     # Changes
 
+    @in_transaction
     def change(
         self,
+        connection: Connection,
         version_id: int,
         now_ms: int,
         description: str | None = None,
@@ -174,19 +170,18 @@ class VersionTable:
             values["metadata"] = _metadata(metadata)
         if ttl_s is not None:
             values["ttl_s"] = None if ttl_s == -1 else ttl_s
+        _lock(connection, version_id)
+        before = read_version(connection, version_id)
+        tags = [tag for tag in before.tags if tag not in remove_tags]
+        values["tags"] = json.dumps(checked_tags([*tags, *add_tags]))
+        same = artifact_version.c.id == version_id
+        connection.execute(update(artifact_version).where(same).values(values))
+        return read_version(connection, version_id)
 
-        def work(connection: Connection) -> Version:
-            _lock(connection, version_id)
-            before = read_version(connection, version_id)
-            tags = [tag for tag in before.tags if tag not in remove_tags]
-            values["tags"] = json.dumps(checked_tags([*tags, *add_tags]))
-            same = artifact_version.c.id == version_id
-            connection.execute(update(artifact_version).where(same).values(values))
-            return read_version(connection, version_id)
-
-        return self._database.write(work)
-
-    def delete(self, version_id: int, now_ms: int, with_aliases: bool = False) -> Version:
+    @in_transaction
+    def delete(
+        self, connection: Connection, version_id: int, now_ms: int, with_aliases: bool = False
+    ) -> Version:
         """Delete a version. Its number is not used again; the one before it becomes the latest.
 
         Raises:
@@ -194,21 +189,20 @@ class VersionTable:
             ArtifactConflict: it has aliases, and they are not to be deleted with it.
             LinkedVersions: it is linked: it must be unlinked first.
         """
+        _lock(connection, version_id)
+        check_unlinked(connection, artifact_version.c.id == version_id)
+        aliases = _aliases_of(connection, version_id)
+        if aliases and not with_aliases:
+            raise ArtifactConflict(
+                f"the artifact has the aliases {', '.join(aliases[:10])}: delete them first, or with it"
+            )
+        _remove(connection, version_id, now_ms)
+        return read_version(connection, version_id)
 
-        def work(connection: Connection) -> Version:
-            _lock(connection, version_id)
-            check_unlinked(connection, artifact_version.c.id == version_id)
-            aliases = _aliases_of(connection, version_id)
-            if aliases and not with_aliases:
-                raise ArtifactConflict(
-                    f"the artifact has the aliases {', '.join(aliases[:10])}: delete them first, or with it"
-                )
-            _remove(connection, version_id, now_ms)
-            return read_version(connection, version_id)
-
-        return self._database.write(work)
-
-    def delete_expired(self, now_ms: int, drafts_before_ms: int, most: int = 1000) -> int:
+    @in_transaction
+    def delete_expired(
+        self, connection: Connection, now_ms: int, drafts_before_ms: int, most: int = 1000
+    ) -> int:
         """Delete drafts from before a time and expired versions; return the number deleted, `most` at a time.
 
         Versions that are linked do not expire.
@@ -216,19 +210,13 @@ class VersionTable:
         columns, expires = artifact_version.c, expires_ms()
         drafts = (columns.state == "draft") & (columns.updated_ms < drafts_before_ms)
         over = versions_query(columns.id).where(drafts | (expires < now_ms))
-
-        def work(connection: Connection) -> int:
-            found = over.order_by(columns.id).limit(most).with_for_update(of=artifact_version)
-            locked = list(connection.execute(found).scalars())
-            # Again: one may have been linked, or completed, before it was locked.
-            version_ids = list(
-                connection.execute(over.where(among(connection, columns.id, locked))).scalars()
-            )
-            for version_id in version_ids:
-                _remove(connection, version_id, now_ms)
-            return len(version_ids)
-
-        return self._database.write(work)
+        found = over.order_by(columns.id).limit(most).with_for_update(of=artifact_version)
+        locked = list(connection.execute(found).scalars())
+        # Again: one may have been linked, or completed, before it was locked.
+        version_ids = list(connection.execute(over.where(among(connection, columns.id, locked))).scalars())
+        for version_id in version_ids:
+            _remove(connection, version_id, now_ms)
+        return len(version_ids)
 
 
 def _check_new(new: NewVersion, now_ms: int) -> dict[str, Any]:

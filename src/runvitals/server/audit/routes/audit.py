@@ -93,7 +93,7 @@ class AuditPage(ResponseBody):
 COLUMNS = tuple(AuditEventSchema.model_fields)
 
 
-@router.get("/organisation/audit", dependencies=[needs("org:audit_read")], response_model=AuditPage)
+@router.get("/organisation/audit", needs("org:audit_read"), response_model=AuditPage)
 def organisation_audit(
     access: TheAccess,
     requested: TheAuditFilter,
@@ -105,7 +105,7 @@ def organisation_audit(
     return _respond(access, replace(requested, entity=entity), limit, format)
 
 
-@router.get("/teams/{team}/audit", dependencies=[needs("team:read_audit")], response_model=AuditPage)
+@router.get("/teams/{team}/audit", needs("team:read_audit"), response_model=AuditPage)
 def team_audit(
     team: TheTeam,
     access: TheAccess,
@@ -117,7 +117,7 @@ def team_audit(
     return _respond(access, replace(requested, entity_id=team.id), limit, format)
 
 
-@router.get("/account/audit", dependencies=[needs("account")], response_model=AuditPage)
+@router.get("/account/audit", needs("account"), response_model=AuditPage)
 def own_audit(
     access: TheAccess,
     requester: TheRequester,

@@ -46,17 +46,13 @@ class WebhookTested(ResponseBody):
     done: Literal["sent"]
 
 
-@router.get(
-    "/organisation/audit/webhook", response_model_exclude_unset=True, dependencies=[needs("org:settings")]
-)
+@router.get("/organisation/audit/webhook", needs("org:settings"), response_model_exclude_unset=True)
 def audit_webhook(access: TheAccess) -> AuditWebhookSchema:
     """Where the audit log is sent, and whether that works."""
     return _state(access)
 
 
-@router.put(
-    "/organisation/audit/webhook", response_model_exclude_unset=True, dependencies=[needs("org:settings")]
-)
+@router.put("/organisation/audit/webhook", needs("org:settings"), response_model_exclude_unset=True)
 def put_audit_webhook(
     body: Receiver, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> AuditWebhookSchema:
@@ -77,7 +73,7 @@ def put_audit_webhook(
     return state
 
 
-@router.post("/organisation/audit/webhook/test", dependencies=[needs("org:settings")])
+@router.post("/organisation/audit/webhook/test", needs("org:settings"))
 async def test_audit_webhook(access: TheAccess, outside: TheOutsideServices) -> WebhookTested:
     """Send a request without events now. The error is what the receiver answered."""
 
@@ -93,7 +89,7 @@ async def test_audit_webhook(access: TheAccess, outside: TheOutsideServices) -> 
     return WebhookTested(done="sent")
 
 
-@router.delete("/organisation/audit/webhook", status_code=204, dependencies=[needs("org:settings")])
+@router.delete("/organisation/audit/webhook", needs("org:settings"), status_code=204)
 def remove_audit_webhook(access: TheAccess, requester: TheRequester) -> None:
     """Send the audit log nowhere. Events that wait are not sent."""
     access.accounts.audit_webhook.remove(requester.actor, access.clock())

@@ -85,14 +85,14 @@ def team_buckets(request: Request) -> TeamBuckets:
 TheBuckets = Annotated[TeamBuckets, Depends(team_buckets)]
 
 
-@router.get("/organisation/buckets", response_model=BucketsPage, dependencies=[needs("org:bucket_manage")])
+@router.get("/organisation/buckets", needs("org:bucket_manage"), response_model=BucketsPage)
 def buckets(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The buckets by name, with the teams that have each and what its last check found."""
     rows = sorted(access.accounts.buckets.all(), key=lambda row: row.name)
     return page_of("buckets", rows, lambda row: row.name, page, bucket_schema)
 
 
-@router.post("/organisation/buckets", status_code=201, dependencies=[needs("org:bucket_manage")])
+@router.post("/organisation/buckets", needs("org:bucket_manage"), status_code=201)
 def add_bucket(
     new: NewBucket,
     request: Request,
@@ -110,7 +110,7 @@ def add_bucket(
     return _check(row.id, request, access, requester, stores)
 
 
-@router.patch("/organisation/buckets/{bucket}", dependencies=[needs("org:bucket_manage")])
+@router.patch("/organisation/buckets/{bucket}", needs("org:bucket_manage"))
 def change_bucket(
     bucket: BucketId,
     changes: ChangedBucket,
@@ -147,7 +147,7 @@ def _check_secret(location: BucketLocation, origin: str) -> None:
             raise InvalidFields({"secret": text})
 
 
-@router.post("/organisation/buckets/{bucket}/check", dependencies=[needs("org:bucket_manage")])
+@router.post("/organisation/buckets/{bucket}/check", needs("org:bucket_manage"))
 def check(
     bucket: BucketId, request: Request, access: TheAccess, requester: TheRequester, stores: TheBuckets
 ) -> BucketSchema:
@@ -155,7 +155,7 @@ def check(
     return _check(bucket, request, access, requester, stores)
 
 
-@router.delete("/organisation/buckets/{bucket}", status_code=204, dependencies=[needs("org:bucket_manage")])
+@router.delete("/organisation/buckets/{bucket}", needs("org:bucket_manage"), status_code=204)
 def delete_bucket(bucket: BucketId, access: TheAccess, requester: TheRequester) -> Response:
     """Forget a bucket. What is in it stays; one that a team has cannot be deleted: 409."""
     with answering(409, BucketInUse):

@@ -11,7 +11,7 @@ from runvitals.server.teams.routes.parameters import TheTeam
 router = Router()
 
 
-@router.get("/teams/{team}/storage", dependencies=[needs("storage:read")])
+@router.get("/teams/{team}/storage", needs("storage:read"))
 def team_storage(team: TheTeam, access: TheAccess) -> TeamStorage:
     """The bucket that a team was given when it was made, and what it has there. Without credentials."""
     table = access.accounts.buckets

@@ -104,7 +104,7 @@ TheExtract = Annotated[Extract, Depends(requested_extract)]
 TheGroups = Annotated[RequestedGroups, Depends(requested_groups)]
 
 
-@router.get("/logged", response_model=models.GroupedOverlay, dependencies=[needs("filtered run:read")])
+@router.get("/logged", needs("filtered run:read"), response_model=models.GroupedOverlay)
 async def group_logged(
     request: Request,
     groups: TheGroups,
@@ -125,7 +125,7 @@ async def group_logged(
     return await _response(request, groups, keys, axis, part, logged_means(axis, part))
 
 
-@router.get("/system", response_model=models.GroupedOverlay, dependencies=[needs("filtered run:read")])
+@router.get("/system", needs("filtered run:read"), response_model=models.GroupedOverlay)
 async def group_system(
     request: Request,
     groups: TheGroups,

@@ -73,7 +73,7 @@ class Headline(ResponseBody):
 router = Router(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/headline", response_model=Headline, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/headline", needs("run:read"), response_model=Headline)
 async def run_headline(request: Request, library: TheLibrary, run: TheRun) -> Response:
     """How a run is going: its goal metric, its progress, its throughput and the use of its devices.
 

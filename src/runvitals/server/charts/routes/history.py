@@ -24,9 +24,7 @@ router = Router(responses=RUN_ERRORS)
 NAMES_PER_RESPONSE = 10_000
 
 
-@router.get(
-    "/runs/{run}/history", response_model=Logged, responses=RESPONSES, dependencies=[needs("run:read")]
-)
+@router.get("/runs/{run}/history", needs("run:read"), response_model=Logged, responses=RESPONSES)
 async def run_history(
     request: Request,
     run: TheRun,
@@ -60,7 +58,7 @@ async def run_history(
     return await json_response(request, await read_or_422(run, read))
 
 
-@router.get("/runs/{run}/history/names", response_model=list[str], dependencies=[needs("run:read")])
+@router.get("/runs/{run}/history/names", needs("run:read"), response_model=list[str])
 async def run_history_names(
     request: Request,
     run: TheRun,

@@ -142,7 +142,7 @@ def requested_axis(text: str, *kinds: str) -> Axis:
     return axis
 
 
-@router.get("/plan", response_model=models.OverlayPlan, dependencies=[needs("filtered run:read")])
+@router.get("/plan", needs("filtered run:read"), response_model=models.OverlayPlan)
 async def overlay_plan(request: Request, runs: TheRuns) -> Response:
     """Which metrics some runs have."""
     names = MetricNames()
@@ -151,7 +151,7 @@ async def overlay_plan(request: Request, runs: TheRuns) -> Response:
     return await json_response(request, body)
 
 
-@router.get("/logged", response_model=models.Overlay, dependencies=[needs("filtered run:read")])
+@router.get("/logged", needs("filtered run:read"), response_model=models.Overlay)
 async def overlay_logged(
     request: Request,
     runs: TheRuns,
@@ -180,7 +180,7 @@ async def overlay_logged(
     return await _response(request, runs, read_lines, x, extremes, format)
 
 
-@router.get("/system", response_model=models.Overlay, dependencies=[needs("filtered run:read")])
+@router.get("/system", needs("filtered run:read"), response_model=models.Overlay)
 async def overlay_system(
     request: Request,
     runs: TheRuns,
@@ -262,9 +262,9 @@ async def in_time(work: Callable[[], T]) -> T:
 
 @router.get(
     "/live",
+    needs("filtered run:read"),
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}}},
-    dependencies=[needs("filtered run:read")],
     description=changed_runs.__doc__,
 )
 async def overlay_live(request: Request, runs: TheRuns) -> EventStream:

@@ -19,7 +19,7 @@ from runvitals.server.runs.routes.parameters import Keys, TheRun
 router = Router(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/plan", response_model=plan_models.RunPlanSchema, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/plan", needs("run:read"), response_model=plan_models.RunPlanSchema)
 async def run_plan(
     request: Request,
     run: TheRun,

@@ -28,7 +28,7 @@ router = Router(responses=RUN_ERRORS)
 MAX_WAIT_S = 30
 
 
-@router.get("/runs/{run}/series", response_model=list[models.SeriesInfo], dependencies=[needs("run:read")])
+@router.get("/runs/{run}/series", needs("run:read"), response_model=list[models.SeriesInfo])
 async def run_series(
     request: Request,
     run: TheNamedRun,
@@ -51,10 +51,7 @@ async def run_series(
 
 
 @router.get(
-    "/runs/{run}/metrics",
-    response_model=models.Metrics | models.News,
-    responses=RESPONSES,
-    dependencies=[needs("run:read")],
+    "/runs/{run}/metrics", needs("run:read"), response_model=models.Metrics | models.News, responses=RESPONSES
 )
 async def run_metrics(
     request: Request,
@@ -131,9 +128,7 @@ async def _changes_since(
             await closing.wait()
 
 
-@router.get(
-    "/runs/{run}/statistics", response_model=list[models.StatisticsSchema], dependencies=[needs("run:read")]
-)
+@router.get("/runs/{run}/statistics", needs("run:read"), response_model=list[models.StatisticsSchema])
 async def run_statistics(
     request: Request, run: TheNamedRun, selection: TheSelection, t0: Millis = None, t1: Millis = None
 ) -> Response:

@@ -28,9 +28,9 @@ router = Router()
 
 @router.get(
     "/compare",
+    needs("filtered run:read"),
     response_model=compare_models.ComparedRuns,
     responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
 )
 async def compare(request: Request, library: TheLibrary, requested: TheRuns, place: ThePlace) -> Response:
     """In which facts some runs differ (configuration, hardware, packages, git), and their statistics."""

@@ -19,7 +19,7 @@ router = Router(responses=RUN_ERRORS)
 Time = Annotated[int, Query(ge=-(2**53), le=2**53, description="ms UTC, included.")]
 
 
-@router.get("/runs/{run}/differences", response_model=models.Differences, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/differences", needs("run:read"), response_model=models.Differences)
 async def run_differences(
     request: Request,
     run: TheRun,

@@ -55,7 +55,7 @@ class ComparedFields(ResponseBody):
     fields: list[FieldColumn]
 
 
-@router.get("/compare/fields", response_model=ComparedFields, dependencies=[needs("filtered run:read")])
+@router.get("/compare/fields", needs("filtered run:read"), response_model=ComparedFields)
 async def compared_fields(
     request: Request,
     library: TheLibrary,

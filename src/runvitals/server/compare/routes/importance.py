@@ -42,9 +42,7 @@ class ImportancesSchema(ResponseBody):
     parameters: list[ParameterImportanceSchema]
 
 
-@router.get(
-    "/compare/importance", response_model=ImportancesSchema, dependencies=[needs("filtered run:read")]
-)
+@router.get("/compare/importance", needs("filtered run:read"), response_model=ImportancesSchema)
 async def parameter_importance(
     request: Request,
     library: TheLibrary,

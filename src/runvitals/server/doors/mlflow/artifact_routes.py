@@ -127,7 +127,7 @@ def _missing(path: str) -> MlflowError:
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"No such artifact: '{path[:200]}'")
 
 
-@router.put("/artifacts/{path:path}", dependencies=WRITES)
+@router.put("/artifacts/{path:path}", *WRITES)
 async def put(request: Request, path: str) -> Response:
     """Take a file. It is on the disk when the response is sent."""
     place = await run_in_threadpool(place_for_writing, request, path)
@@ -166,7 +166,7 @@ def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
         store.media.save_file(place.run_id, time.time_ns() // 1000, place.name, file, now_ms)
 
 
-@router.get("/artifacts/{path:path}", dependencies=READS)
+@router.get("/artifacts/{path:path}", *READS)
 def download(request: Request, path: str) -> Response:
     """Return the content of a file."""
     return file_response(request, path, redirect=True)
@@ -194,7 +194,7 @@ def file_response(request: Request, path: str, redirect: bool = False) -> Respon
     return content_response(request, content, file.sha256, place.name)
 
 
-@router.delete("/artifacts/{path:path}", dependencies=WRITES)
+@router.delete("/artifacts/{path:path}", *WRITES)
 def delete(request: Request, path: str) -> Response:
     """Delete a file or folder. One that does not exist is no error, as with MLflow."""
     place = _place(request, path.rstrip("/"), Action.RUN_UPDATE, Action.ARTIFACT_DELETE)
@@ -207,7 +207,7 @@ def delete(request: Request, path: str) -> Response:
     return to_response({})
 
 
-@router.get("/artifacts", dependencies=READS)
+@router.get("/artifacts", *READS)
 def list_folder(request: Request, sent: TheMessage) -> Response:
     """Return the files and folders in a folder of artifacts."""
     path = sent.required("path", most=MAX_PATH).rstrip("/")
@@ -228,13 +228,13 @@ def _entry_json(entry: PathEntry, folder: str) -> dict[str, Any]:
     return shown
 
 
-@router.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=READS)
+@router.api_route("/{rest:path}", *READS, methods=ANY_METHOD)
 def unknown(rest: str) -> Response:
     """Refuse what MLflow has besides."""
     raise MlflowError("ENDPOINT_NOT_FOUND", f"mlflow-artifacts/{rest[:200]} is not supported")
 
 
-@lists.get("/artifacts/list", dependencies=READS)
+@lists.get("/artifacts/list", *READS)
 def run_files(request: Request, sent: TheMessage) -> Response:
     """Return the files and folders in a folder of a run."""
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
@@ -253,7 +253,7 @@ def run_folder(request: Request, uid: str, action: Action = Action.RUN_READ) -> 
     return f"{experiments.id_of(experiments.of_project(run.project_id))}/{uid}/{_ARTIFACTS}"
 
 
-@lists.get("/logged-models/{model_id}/artifacts/directories", dependencies=READS)
+@lists.get("/logged-models/{model_id}/artifacts/directories", *READS)
 def model_files(request: Request, model_id: str, sent: TheMessage) -> Response:
     """Return the files and folders in a folder of a logged model."""
     models = LoggedModels(access_of(request), experiments_of(request))

@@ -7,11 +7,12 @@ from typing import Final
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.error_table import meaning_of
+from runvitals.server.http.error_forms import mlflow_response
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
 from runvitals.store.errors import InUse, NotAllowed, NotFound, ProtectedAlias
@@ -35,20 +36,6 @@ _STATUSES: Final[Mapping[str, int]] = {
     "REQUEST_LIMIT_EXCEEDED": 429,
     NOT_IMPLEMENTED: 501,
     "TEMPORARILY_UNAVAILABLE": 503,
-}
-_CODES: Final[Mapping[int, str]] = {
-    400: INVALID_PARAMETER_VALUE,
-    401: "UNAUTHENTICATED",
-    403: PERMISSION_DENIED,
-    404: RESOURCE_DOES_NOT_EXIST,
-    405: ENDPOINT_NOT_FOUND,
-    408: "TEMPORARILY_UNAVAILABLE",
-    409: "RESOURCE_CONFLICT",
-    413: INVALID_PARAMETER_VALUE,
-    422: INVALID_PARAMETER_VALUE,
-    428: PERMISSION_DENIED,
-    429: "REQUEST_LIMIT_EXCEEDED",
-    503: "TEMPORARILY_UNAVAILABLE",
 }
 REFUSALS: Final = (
     HTTPException,
@@ -100,16 +87,10 @@ def unknown_experiment(experiment_id: str) -> MlflowError:
 def error_response(error: Exception) -> Response:
     """Return the response to a request that raised `MlflowError` or one of `REFUSALS`."""
     if isinstance(error, MlflowError):
-        return _response(error.status, error.code, error.message, {})
+        return mlflow_response(error.status, error.code, error.message, {})
     if isinstance(error, TooSlow):
-        return _response(503, "", str(error) or "the request takes too long: search fewer runs", {})
+        return mlflow_response(503, "", str(error) or "the request takes too long: search fewer runs", {})
     if isinstance(error, RequestValidationError):
-        return _response(400, INVALID_PARAMETER_VALUE, "invalid request", {})
+        return mlflow_response(400, INVALID_PARAMETER_VALUE, "invalid request", {})
     meaning = meaning_of(error)
-    return _response(meaning.status, "", meaning.text, meaning.headers)
-
-
-def _response(status: int, code: str, message: str, headers: dict[str, str]) -> Response:
-    body = {"error_code": code or _CODES.get(status, "INTERNAL_ERROR"), "message": message}
-    # 413 and 422 are not in MLflow's table of statuses; 400 has the same meaning for its clients.
-    return JSONResponse(body, 400 if status in (413, 422) else status, headers)
+    return mlflow_response(meaning.status, "", meaning.text, meaning.headers)

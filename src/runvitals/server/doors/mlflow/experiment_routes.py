@@ -46,7 +46,7 @@ MAX_TAG: Final = 1 << 16
 router: Final = mlflow_router()
 
 
-@router.post("/experiments/create", dependencies=CHANGES)
+@router.post("/experiments/create", *CHANGES)
 def create(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Create an experiment, which is a project of ours."""
     tags: dict[str, str | None] = {**sent_tags(sent)}
@@ -55,14 +55,14 @@ def create(sent: TheMessage, experiments: TheExperiments) -> Response:
     return to_response({"experiment_id": experiments.id_of(experiment)})
 
 
-@router.get("/experiments/get", dependencies=READS)
+@router.get("/experiments/get", *READS)
 def get(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Return an experiment by its id."""
     experiment = experiments.find(sent.required_identifier("experiment_id"))
     return to_response({"experiment": experiments.as_json(experiment)})
 
 
-@router.get("/experiments/get-by-name", dependencies=READS)
+@router.get("/experiments/get-by-name", *READS)
 def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Return an experiment by its name."""
     name = sent.required("experiment_name")
@@ -73,14 +73,14 @@ def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
     return to_response({"experiment": experiments.as_json(experiment)})
 
 
-@router.post("/experiments/search", dependencies=READS)
-@router.get("/experiments/search", dependencies=READS)
+@router.post("/experiments/search", *READS)
+@router.get("/experiments/search", *READS)
 def search(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Return a page of the experiments that match a filter."""
     return _search(sent, experiments)
 
 
-@router.get("/experiments/list", dependencies=READS)
+@router.get("/experiments/list", *READS)
 def listed(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Return a page of experiments to clients before 2.0."""
     return _search(sent, experiments)
@@ -129,7 +129,7 @@ def _sort(matches: list[tuple[StoredExperiment, dict[str, Any]]], order: list[Or
         matches[:] = sorted(having, key=key, reverse=not part.ascending) + without
 
 
-@router.post("/experiments/update", dependencies=CHANGES)
+@router.post("/experiments/update", *CHANGES)
 def update(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Rename an experiment."""
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
@@ -139,7 +139,7 @@ def update(sent: TheMessage, experiments: TheExperiments) -> Response:
     return to_response({})
 
 
-@router.post("/experiments/delete", dependencies=CHANGES)
+@router.post("/experiments/delete", *CHANGES)
 def delete(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Move an experiment to the trash."""
     experiment_id = sent.required_identifier("experiment_id")
@@ -150,7 +150,7 @@ def delete(sent: TheMessage, experiments: TheExperiments) -> Response:
     return to_response({})
 
 
-@router.post("/experiments/restore", dependencies=CHANGES)
+@router.post("/experiments/restore", *CHANGES)
 def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Restore an experiment from the trash."""
     experiment = experiments.find(sent.required_identifier("experiment_id"), Action.PROJECT_DELETE)
@@ -158,7 +158,7 @@ def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
     return to_response({})
 
 
-@router.post("/experiments/set-experiment-tag", dependencies=CHANGES)
+@router.post("/experiments/set-experiment-tag", *CHANGES)
 def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Set a tag of an experiment."""
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
@@ -167,8 +167,8 @@ def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
     return to_response({})
 
 
-@router.post("/experiments/delete-experiment-tag", dependencies=CHANGES)
-@router.delete("/experiments/delete-experiment-tag", dependencies=CHANGES)
+@router.post("/experiments/delete-experiment-tag", *CHANGES)
+@router.delete("/experiments/delete-experiment-tag", *CHANGES)
 def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Delete a tag of an experiment."""
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)

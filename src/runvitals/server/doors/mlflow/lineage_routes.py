@@ -41,7 +41,7 @@ _MAX_SUMMARIES: Final = 1000
 router: Final = mlflow_router()
 
 
-@router.post("/runs/log-inputs", dependencies=[needs("filtered run:create")])
+@router.post("/runs/log-inputs", needs("filtered run:create"))
 def log_inputs(request: Request, sent: TheMessage) -> Response:
     """Store the datasets and models that a run uses."""
     run_id = _run_id(sent)
@@ -50,7 +50,7 @@ def log_inputs(request: Request, sent: TheMessage) -> Response:
     return _add(request, run_id, Lineage(datasets=datasets, models=models))
 
 
-@router.post("/runs/outputs", dependencies=[needs("filtered run:create")])
+@router.post("/runs/outputs", needs("filtered run:create"))
 def log_outputs(request: Request, sent: TheMessage) -> Response:
     """Store the models that a run made, each with its step."""
     run_id = _run_id(sent)
@@ -94,7 +94,7 @@ def _dataset_input(sent: SentMessage) -> dict[str, Any]:
     return {"tags": tags, "dataset": kept}
 
 
-@router.post("/experiments/search-datasets", dependencies=[needs("filtered run:read")])
+@router.post("/experiments/search-datasets", needs("filtered run:read"))
 def search_datasets(request: Request, sent: TheMessage, experiments: TheExperiments) -> Response:
     """Return the datasets that runs of some experiments used, without duplicates."""
     ids = sent.texts("experiment_ids")

@@ -30,7 +30,7 @@ ModelId = Annotated[str, Path(max_length=200)]
 router: Final = mlflow_router()
 
 
-@router.post("/logged-models", dependencies=CHANGES)
+@router.post("/logged-models", *CHANGES)
 def create(request: Request, sent: TheMessage, models: TheLoggedModels) -> Response:
     """Create a logged model, of a run if the message names one."""
     experiment = models.experiments.for_new_run(sent.required_identifier("experiment_id"))
@@ -48,7 +48,7 @@ def create(request: Request, sent: TheMessage, models: TheLoggedModels) -> Respo
     return to_response({"model": models.as_json(model)})
 
 
-@router.post("/logged-models/search", dependencies=READS)
+@router.post("/logged-models/search", *READS)
 def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     """Return a page of the logged models of some experiments that match the filters."""
     ids = sent.texts("experiment_ids")
@@ -62,13 +62,13 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     return to_response({"models": models.with_metrics(page), **more})
 
 
-@router.get("/logged-models/{model_id}", dependencies=READS)
+@router.get("/logged-models/{model_id}", *READS)
 def get(model_id: ModelId, models: TheLoggedModels) -> Response:
     """Return a logged model."""
     return to_response({"model": models.as_json(models.find(model_id))})
 
 
-@router.patch("/logged-models/{model_id}", dependencies=CHANGES)
+@router.patch("/logged-models/{model_id}", *CHANGES)
 def finalize(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
     """Set the status of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
@@ -84,7 +84,7 @@ def _respond(models: LoggedModels, model: LoggedModel) -> Response:
     return to_response({"model": models.as_json(models.find(model.uid))})
 
 
-@router.delete("/logged-models/{model_id}", dependencies=CHANGES)
+@router.delete("/logged-models/{model_id}", *CHANGES)
 def delete(request: Request, model_id: ModelId, models: TheLoggedModels) -> Response:
     """Delete a logged model and its files."""
     model = models.find(model_id, Action.ARTIFACT_DELETE)
@@ -94,7 +94,7 @@ def delete(request: Request, model_id: ModelId, models: TheLoggedModels) -> Resp
     return to_response({})
 
 
-@router.patch("/logged-models/{model_id}/tags", dependencies=CHANGES)
+@router.patch("/logged-models/{model_id}/tags", *CHANGES)
 def set_tags(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
     """Set tags of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
@@ -103,7 +103,7 @@ def set_tags(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Re
     return _respond(models, model)
 
 
-@router.delete("/logged-models/{model_id}/tags/{key:path}", dependencies=CHANGES)
+@router.delete("/logged-models/{model_id}/tags/{key:path}", *CHANGES)
 def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response:
     """Delete a tag of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
@@ -115,7 +115,7 @@ def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response
     return _respond(models, model)
 
 
-@router.post("/logged-models/{model_id}/params", dependencies=CHANGES)
+@router.post("/logged-models/{model_id}/params", *CHANGES)
 def log_params(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
     """Set parameters of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)

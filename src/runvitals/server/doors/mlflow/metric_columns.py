@@ -68,7 +68,7 @@ class MetricColumns(NamedTuple):
 
     @classmethod
     def of_batch(cls, metrics: Sequence[_Metric]) -> MetricColumns | None:
-        """Return the metrics of a batch; None if a number is too large."""
+        """Return the metrics of a batch; None if a number is out of range."""
         count = len(metrics)
         try:
             columns = cls._of(
@@ -79,8 +79,8 @@ class MetricColumns(NamedTuple):
             )
         except OverflowError:
             return None
-        for numbers in (columns.timestamps, columns.steps):
-            if len(numbers) and not (numbers.min() >= -MAX_STEP and numbers.max() <= MAX_STEP):
+        for numbers, least in ((columns.timestamps, 0), (columns.steps, -MAX_STEP)):
+            if len(numbers) and not (numbers.min() >= least and numbers.max() <= MAX_STEP):
                 return None
         return columns
 
@@ -249,6 +249,11 @@ def checked_metric(sent: Mapping[str, Any], where: str) -> tuple[str, float, int
     timestamp = integer("timestamp", timestamp)
     if timestamp is None:
         raise invalid(f"Missing value for required parameter '{where}timestamp'.")
+    if timestamp < 0:
+        raise invalid(
+            f"Invalid value {timestamp} for parameter '{where}timestamp' supplied: metric '{key[:MAX_KEY]}' "
+            f"(value={value}). Timestamp must be a nonnegative long (64-bit integer)"
+        )
     step = integer("step", step) or 0
     if not -MAX_STEP <= step <= MAX_STEP or not -MAX_STEP <= timestamp <= MAX_STEP:
         raise invalid(f"The step and timestamp of metric '{key[:MAX_SHOWN]}' must be within ±2^53")

@@ -52,7 +52,7 @@ first: Final = mlflow_router()
 metrics."""
 
 
-@router.post("/runs/log-metric", dependencies=SENDS)
+@router.post("/runs/log-metric", *SENDS)
 async def log_metric(sent: TheMessage, request: Request) -> Response:
     """Store a value of a metric."""
     run_id = run_id_of(sent)
@@ -66,7 +66,7 @@ async def log_metric(sent: TheMessage, request: Request) -> Response:
     return to_response({})
 
 
-@router.post("/runs/log-parameter", dependencies=SENDS)
+@router.post("/runs/log-parameter", *SENDS)
 async def log_parameter(sent: TheMessage, request: Request) -> Response:
     """Store a parameter."""
     run_id = run_id_of(sent)
@@ -77,7 +77,7 @@ async def log_parameter(sent: TheMessage, request: Request) -> Response:
     return to_response({})
 
 
-@first.post("/runs/log-batch", dependencies=SENDS)
+@first.post("/runs/log-batch", *SENDS)
 async def log_batch(request: Request) -> Response:
     """Store metrics, parameters and tags of a run."""
     body = await request.body()
@@ -113,7 +113,7 @@ def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, s
     return run_id_of(sent), MetricColumns.of_objects(metrics, "metrics"), params, tags
 
 
-@router.get("/metrics/get-history", dependencies=READS)
+@router.get("/metrics/get-history", *READS)
 async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Return a page of the values of a metric."""
     name = sent.required("metric_key")
@@ -131,7 +131,7 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
     return await _respond(request, name, [_Chosen(values, range(min(first, end), end))], more)
 
 
-@router.get("/metrics/get-history-bulk", dependencies=READS)
+@router.get("/metrics/get-history-bulk", *READS)
 async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Return all values of a metric of several runs, for pages."""
     ids = sent.texts("run_id")
@@ -149,7 +149,7 @@ async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Res
     return await _respond(request, name, chosen)
 
 
-@router.get("/metrics/get-history-bulk-interval", dependencies=READS)
+@router.get("/metrics/get-history-bulk-interval", *READS)
 async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Return values of a metric of several runs at the same steps, at most `max_results` for each run.
 

@@ -57,7 +57,7 @@ _ATTRIBUTES: Final = Attributes(
 router: Final = mlflow_router()
 
 
-@router.post("/model-versions/create", dependencies=CHANGES)
+@router.post("/model-versions/create", *CHANGES)
 def create(request: Request, sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> Response:
     """Create a version of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -124,7 +124,7 @@ def _place(request: Request, source: str, registry: ModelRegistry, logged: Logge
     raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"there is no model {source[:200]!r}")
 
 
-@router.get("/model-versions/get", dependencies=READS)
+@router.get("/model-versions/get", *READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a version by its number."""
     return _respond(registry, sent)
@@ -142,7 +142,7 @@ def _respond(registry: ModelRegistry, sent: SentMessage) -> Response:
     return to_response({"model_version": version_json(model, version)})
 
 
-@router.patch("/model-versions/update", dependencies=CHANGES)
+@router.patch("/model-versions/update", *CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
     """Change the description of a version."""
     _, version = _find(registry, sent, Action.REGISTRY_LINK)
@@ -151,7 +151,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
     return _respond(registry, sent)
 
 
-@router.post("/model-versions/transition-stage", dependencies=CHANGES)
+@router.post("/model-versions/transition-stage", *CHANGES)
 def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
     """Move a version to a stage, and archive the others of that stage if asked to."""
     stage = checked_stage(sent.required("stage"))
@@ -167,7 +167,7 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
     return _respond(registry, sent)
 
 
-@router.delete("/model-versions/delete", dependencies=CHANGES)
+@router.delete("/model-versions/delete", *CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
@@ -175,14 +175,14 @@ def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.get("/model-versions/get-download-uri", dependencies=READS)
+@router.get("/model-versions/get-download-uri", *READS)
 def download_uri(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return where the files of a version are."""
     _, version = _find(registry, sent, Action.REGISTRY_DOWNLOAD)
     return to_response({"artifact_uri": version.location})
 
 
-@router.post("/model-versions/set-tag", dependencies=CHANGES)
+@router.post("/model-versions/set-tag", *CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Set a tag of a version."""
     _, version = _find(registry, sent, Action.REGISTRY_LINK)
@@ -191,7 +191,7 @@ def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.delete("/model-versions/delete-tag", dependencies=CHANGES)
+@router.delete("/model-versions/delete-tag", *CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a tag of a version."""
     _, version = _find(registry, sent, Action.REGISTRY_LINK)
@@ -202,7 +202,7 @@ def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
 _Pair = tuple[RegisteredModel, ModelVersion]
 
 
-@router.get("/model-versions/search", dependencies=READS)
+@router.get("/model-versions/search", *READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a page of the versions that match a filter."""
     comparisons, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))

@@ -56,7 +56,7 @@ class PartOfFile(msgspec.Struct):
     number: int
 
 
-@router.post("/create/{path:path}", dependencies=WRITES)
+@router.post("/create/{path:path}", *WRITES)
 def create(request: Request, path: str, sent: TheMessage) -> Response:
     """Begin an upload. The response has an address for each part."""
     number = sent.integer("num_parts") or 1
@@ -95,7 +95,7 @@ def _address(request: Request, place: ArtifactPlace, key: str, number: int, name
     return signed_address(request, "parts", name, allowed, UPLOAD_MS, MLFLOW_SIGNED)
 
 
-@addresses.put(MLFLOW_SIGNED + "parts/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+@addresses.put(MLFLOW_SIGNED + "parts/{name:path}", needs(PUBLIC), include_in_schema=False)
 async def receive(request: Request, name: str) -> Response:
     """Keep a part. It is on the disk when the response is sent. A part can be sent again."""
     files = received_files(request)
@@ -135,7 +135,7 @@ def _add_part(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str
     return md5
 
 
-@router.post("/complete/{path:path}", dependencies=WRITES)
+@router.post("/complete/{path:path}", *WRITES)
 def complete(request: Request, path: str, sent: TheMessage) -> Response:
     """Join the parts: the file is on the disk when the response is sent. The request can be repeated."""
     place = _place(request, path, sent)
@@ -182,7 +182,7 @@ def _etags(sent: SentMessage) -> dict[int, str]:
     return etags
 
 
-@router.post("/abort/{path:path}", dependencies=WRITES)
+@router.post("/abort/{path:path}", *WRITES)
 def abort(request: Request, path: str, sent: TheMessage) -> Response:
     """Remove an upload with its parts. One that does not exist is no error."""
     place = _place(request, path, sent)

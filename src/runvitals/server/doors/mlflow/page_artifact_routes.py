@@ -41,7 +41,7 @@ pages: Final = mlflow_router("")
 router: Final = mlflow_router()
 
 
-@pages.get("/get-artifact", dependencies=READS)
+@pages.get("/get-artifact", *READS)
 def of_run(request: Request, sent: TheMessage) -> Response:
     """Return the content of a file of a run."""
     path = _file_path(sent, "path")
@@ -49,7 +49,7 @@ def of_run(request: Request, sent: TheMessage) -> Response:
     return file_response(request, f"{run_folder(request, uid)}/{path}")
 
 
-@pages.get("/model-versions/get-artifact", dependencies=READS)
+@pages.get("/model-versions/get-artifact", *READS)
 def of_version(request: Request, sent: TheMessage, registry: TheRegistry) -> Response:
     """Return the content of a file of a model version."""
     path = _file_path(sent, "path")
@@ -60,7 +60,7 @@ def of_version(request: Request, sent: TheMessage, registry: TheRegistry) -> Res
     return file_response(request, f"{location.removeprefix(_SCHEME).strip('/')}/{path}")
 
 
-@router.get("/logged-models/{model_id}/artifacts/files", dependencies=READS)
+@router.get("/logged-models/{model_id}/artifacts/files", *READS)
 def of_model(
     request: Request,
     model_id: Annotated[str, Path(max_length=200)],
@@ -74,7 +74,7 @@ def of_model(
     return file_response(request, f"{folder}/{path}")
 
 
-@router.post("/upload-artifact", dependencies=WRITES)
+@router.post("/upload-artifact", *WRITES)
 async def upload(request: Request) -> Response:
     """Take a small file of a run. It is on the disk when the response is sent."""
     sent = SentMessage(request.query_params)

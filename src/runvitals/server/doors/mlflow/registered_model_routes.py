@@ -8,10 +8,11 @@ from starlette.responses import Response
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.pages import max_results, page_of
 from runvitals.server.doors.mlflow.registry import (
+    LATEST,
     PROMPT_TAG,
     TheRegistry,
     checked_alias,
@@ -36,7 +37,7 @@ MAX_PAGE: Final = 1000
 STAGES: Final = ("None", "Staging", "Production", "Archived")
 ATTRIBUTES: Final = Attributes(
     texts={"name": ()},
-    numbers={"creation_timestamp": (), "last_updated_timestamp": ()},
+    numbers={"creation_timestamp": (), "last_updated_timestamp": ("timestamp",)},
     kinds=("attribute", "tag"),
 )
 # The body names the model; `ModelRegistry.require` decides.
@@ -46,7 +47,7 @@ CHANGES: Final = [needs("filtered registry:link")]
 router: Final = mlflow_router()
 
 
-@router.post("/registered-models/create", dependencies=CHANGES)
+@router.post("/registered-models/create", *CHANGES)
 def create(sent: TheMessage, registry: TheRegistry) -> Response:
     """Create a registered model."""
     name = sent.required("name", most=MAX_TAG)
@@ -55,13 +56,13 @@ def create(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({"registered_model": registry.as_json(model)})
 
 
-@router.get("/registered-models/get", dependencies=READS)
+@router.get("/registered-models/get", *READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a registered model by its name."""
     return to_response({"registered_model": registry.as_json(registry.find(sent.required("name")))})
 
 
-@router.patch("/registered-models/update", dependencies=CHANGES)
+@router.patch("/registered-models/update", *CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
     """Change the description of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -70,7 +71,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({"registered_model": registry.as_json(registry.find(model.name))})
 
 
-@router.post("/registered-models/rename", dependencies=CHANGES)
+@router.post("/registered-models/rename", *CHANGES)
 def rename(sent: TheMessage, registry: TheRegistry) -> Response:
     """Rename a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -78,7 +79,7 @@ def rename(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({"registered_model": registry.as_json(renamed)})
 
 
-@router.delete("/registered-models/delete", dependencies=CHANGES)
+@router.delete("/registered-models/delete", *CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -86,8 +87,8 @@ def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.get("/registered-models/list", dependencies=READS)
-@router.get("/registered-models/search", dependencies=READS)
+@router.get("/registered-models/list", *READS)
+@router.get("/registered-models/search", *READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a page of the registered models that match a filter."""
     comparisons = parse_filter(sent.text("filter"), ATTRIBUTES)
@@ -136,14 +137,14 @@ def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison],
     return [comparison for comparison in comparisons if comparison not in prompt_tags], prompts
 
 
-@router.post("/registered-models/get-latest-versions", dependencies=READS)
-@router.get("/registered-models/get-latest-versions", dependencies=READS)
+@router.post("/registered-models/get-latest-versions", *READS)
+@router.get("/registered-models/get-latest-versions", *READS)
 def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
-    """Return the newest version in each stage."""
+    """Return the newest version in each stage, by version."""
     model = registry.find(sent.required("name"))
-    stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
+    stages = [checked_stage(stage) for stage in sent.texts("stages")] or STAGES
     newest = {version.stage: version for version in registry.versions_table.of_collection(model.id)}
-    versions = [version_json(model, newest[stage]) for stage in stages if stage in newest]
+    versions = [version_json(model, version) for stage, version in newest.items() if stage in stages]
     return to_response({"model_versions": versions})
 
 
@@ -155,7 +156,7 @@ def checked_stage(stage: str) -> str:
     raise invalid(f"Invalid Model Version stage: {stage[:60]}. Value must be one of {', '.join(STAGES)}.")
 
 
-@router.post("/registered-models/set-tag", dependencies=CHANGES)
+@router.post("/registered-models/set-tag", *CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Set a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -169,7 +170,7 @@ def sent_tag(sent: SentMessage) -> tuple[str, str]:
     return checked_tag(sent.required("key"), sent.text("value"), most_value=MAX_TAG)
 
 
-@router.delete("/registered-models/delete-tag", dependencies=CHANGES)
+@router.delete("/registered-models/delete-tag", *CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
@@ -177,7 +178,7 @@ def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.post("/registered-models/alias", dependencies=CHANGES)
+@router.post("/registered-models/alias", *CHANGES)
 def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Let an alias mean a version."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
@@ -187,7 +188,7 @@ def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.delete("/registered-models/alias", dependencies=CHANGES)
+@router.delete("/registered-models/alias", *CHANGES)
 def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete an alias."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
@@ -195,18 +196,17 @@ def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     return to_response({})
 
 
-@router.get("/registered-models/alias", dependencies=READS)
+@router.get("/registered-models/alias", *READS)
 def get_alias(sent: TheMessage, registry: TheRegistry) -> Response:
-    """Return the version that an alias means."""
+    """Return the version that an alias means. `latest`, which nobody can set, is the newest one."""
     model = registry.find(sent.required("name"))
-    return to_response(
-        {"model_version": version_json(model, registry.version(model, _version_of_alias(model, sent)))}
-    )
-
-
-def _version_of_alias(model: RegisteredModel, sent: SentMessage) -> int:
     alias = sent.required("alias")
     number = model.aliases.get(alias)
+    if number is None and alias.lower() == LATEST:
+        newest = registry.versions_table.of_collection(model.id)[-1:]
+        if not newest:
+            raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Latest version not found for model {model.name}.")
+        number = newest[0].version
     if number is None:
         raise invalid(f"Registered model alias {alias[:100]} not found.")
-    return number
+    return to_response({"model_version": version_json(model, registry.version(model, number))})

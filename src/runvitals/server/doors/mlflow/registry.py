@@ -31,6 +31,8 @@ from runvitals.server.registry.storage.registered_models import RegisteredModel,
 from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import NameTaken, NotFound
 
+LATEST: Final = "latest"
+"""The alias of the newest version, which is not stored."""
 PROMPT_TAG: Final = "mlflow.prompt.is_prompt"
 """Prompts of MLflow are registered models with this tag; searches list them only when it is named."""
 MAX_NAME: Final = 128
@@ -273,7 +275,7 @@ def checked_alias(alias: str) -> str:
         )
     if len(alias) > MAX_ALIAS:
         raise invalid(f"Registered model alias name exceeds the maximum length of {MAX_ALIAS} characters")
-    if alias.lower() == "latest":
+    if alias.lower() == LATEST:
         raise invalid("'latest' alias name (case insensitive) is reserved.")
     if _VERSION_ALIAS.fullmatch(alias):
         raise invalid(f"Version alias name '{alias}' is reserved.")

@@ -33,27 +33,25 @@ _pages: Final = mlflow_router("")
 _others: Final = mlflow_router()
 
 
-@_pages.get("/health", dependencies=[needs(PUBLIC)])
+@_pages.get("/health", needs(PUBLIC))
 async def health() -> Response:
     """Say that the server runs."""
     return PlainTextResponse("OK")
 
 
-@_pages.get("/version", dependencies=[needs(PUBLIC)])
+@_pages.get("/version", needs(PUBLIC))
 async def version() -> Response:
     """Return the version of MLflow whose API this is."""
     return PlainTextResponse(VERSION)
 
 
-@_others.get("/server-info", dependencies=[needs(PUBLIC)])
+@_others.get("/server-info", needs(PUBLIC))
 async def server_info() -> Response:
     """Return what MLflow 3 asks servers for: this one has no workspaces."""
     return to_response({"store_type": "SqlStore", "workspaces_enabled": False})
 
 
-@_others.api_route(
-    "/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], dependencies=[needs(PUBLIC)]
-)
+@_others.api_route("/{rest:path}", needs(PUBLIC), methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 async def unknown(request: Request, rest: str) -> Response:
     """Refuse what MLflow has besides."""
     raise MlflowError(ENDPOINT_NOT_FOUND, reason(request.method, rest))

@@ -47,7 +47,7 @@ def run_id_of(sent: SentMessage) -> str:
     return sent.text("run_uuid", most=256) or sent.required("run_id", most=256)
 
 
-@router.post("/runs/create", dependencies=SENDS)
+@router.post("/runs/create", *SENDS)
 async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Create a run."""
     tags = sent_tags(sent)
@@ -69,14 +69,14 @@ async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     return to_response({"run": run.as_json(())})
 
 
-@router.get("/runs/get", dependencies=READS)
+@router.get("/runs/get", *READS)
 async def get(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Return a run with the latest value of each metric."""
     run = await anyio.to_thread.run_sync(runs.find, run_id_of(sent))
     return to_response({"run": run.as_json(await RunReads(request).latest(run))})
 
 
-@router.post("/runs/update", dependencies=SENDS)
+@router.post("/runs/update", *SENDS)
 async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Change the status, end or name of a run."""
     status = sent.identifier("status")
@@ -95,13 +95,13 @@ async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     return to_response({"run_info": run.info_json()})
 
 
-@router.post("/runs/delete", dependencies=DELETES)
+@router.post("/runs/delete", *DELETES)
 async def delete(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Move a run to the trash."""
     return await _set_deleted(run_id_of(sent), True, runs, request)
 
 
-@router.post("/runs/restore", dependencies=DELETES)
+@router.post("/runs/restore", *DELETES)
 async def restore(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Restore a run from the trash."""
     return await _set_deleted(run_id_of(sent), False, runs, request)
@@ -122,7 +122,7 @@ async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request)
     return to_response({})
 
 
-@router.post("/runs/set-tag", dependencies=SENDS)
+@router.post("/runs/set-tag", *SENDS)
 async def set_tag(sent: TheMessage, request: Request) -> Response:
     """Set a tag of a run."""
     run_id = run_id_of(sent)
@@ -132,7 +132,7 @@ async def set_tag(sent: TheMessage, request: Request) -> Response:
     return to_response({})
 
 
-@router.post("/runs/delete-tag", dependencies=SENDS)
+@router.post("/runs/delete-tag", *SENDS)
 async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Delete a tag of a run."""
     key = sent.required("key")
@@ -147,7 +147,7 @@ async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Respo
     return to_response({})
 
 
-@router.post("/runs/log-model", dependencies=SENDS)
+@router.post("/runs/log-model", *SENDS)
 async def log_model(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Add what a client says of a model that it has logged to a tag, which has the newest ones."""
     run_id, model = run_id_of(sent), _model(sent.required("model_json", most=MAX_MODEL))
@@ -185,7 +185,7 @@ def _models(history: str) -> list[Any]:
     return models if isinstance(models, list) else []
 
 
-@router.post("/runs/search", dependencies=READS)
+@router.post("/runs/search", *READS)
 async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Return a page of the runs that match a filter."""
     view = sent.identifier("run_view_type") or "ACTIVE_ONLY"

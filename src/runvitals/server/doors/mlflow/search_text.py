@@ -44,7 +44,7 @@ _PREFIXES: Final[Mapping[str, EntityKind]] = {
 _TOKEN: Final = re.compile(
     r"""\s*(?:
         (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
-      | (?P<text>'[^']*'|"[^"]*")
+      | (?P<text>'(?:''|\\'|[^'])*'|"(?:""|\\"|[^"])*")
       | (?P<quoted>`[^`]*`)
       | (?P<operator>>=|<=|!=|<>|==|=|<|>)
       | (?P<mark>[(),])

@@ -18,7 +18,7 @@ from runvitals.server.doors.routing import NamedPlace
 from runvitals.server.error_table import meaning_of
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
-from runvitals.server.ingest.decompression import decompress
+from runvitals.server.ingest.decompression import decompress_in_turn
 
 OTHER_SIGNALS: Final = tuple(
     f"{prefix}/{signal}"
@@ -76,7 +76,10 @@ class OtlpEndpoint:
             body = await self._body_reader.read(receive, in_flight.reserve)
             as_json = _is_json(scope)
             decode = json_decoding.decode if as_json else protobuf_decoding.decode
-            data = await self._decompress(body, encoding)
+            limits = self._limits
+            data = await decompress_in_turn(
+                body, encoding, limits.message_bytes, limits.thread_bytes, self._decoding
+            )
             in_flight.reserve(_DECODED_BYTES * len(data))
             if len(data) <= self._limits.thread_bytes:
                 resources = decode(data)
@@ -84,20 +87,6 @@ class OtlpEndpoint:
                 resources = await anyio.to_thread.run_sync(decode, data, limiter=self._decoding)
             received = await self._receiver.receive(scope, resources, _sender(headers), len(body))
         return success(received, as_json)
-
-    async def _decompress(self, body: bytes, encoding: str) -> bytes:
-        """Return a body without its encoding; large ones are decompressed in a thread."""
-        if not encoding:
-            return body
-        small = self._limits.thread_bytes
-        if len(body) <= small:
-            try:
-                return decompress(body, encoding, small)
-            except HttpRejection as error:
-                if error.status != 413:
-                    raise
-        most = self._limits.message_bytes
-        return await anyio.to_thread.run_sync(decompress, body, encoding, most, limiter=self._decoding)
 
 
 class StatusBodies:

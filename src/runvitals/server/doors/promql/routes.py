@@ -131,44 +131,42 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
     return parameters.get("match[]", []), _time(parameters, "start", end - _DAY_MS), end
 
 
-@router.get(f"{_API}/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post(f"{_API}/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/query", needs("filtered run:read"), include_in_schema=False)
+@router.post(f"{_API}/query", needs("filtered run:read"), include_in_schema=False)
 async def query(request: Request) -> Response:
     """Evaluate an expression at one time."""
     return await _respond(request, partial(_query, shared_services_of(request).promql().clock()))
 
 
-@router.get(f"{_API}/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post(f"{_API}/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/query_range", needs("filtered run:read"), include_in_schema=False)
+@router.post(f"{_API}/query_range", needs("filtered run:read"), include_in_schema=False)
 async def query_range(request: Request) -> Response:
     """Evaluate an expression over a range of time."""
     return await _respond(request, _query_range)
 
 
-@router.get(f"{_API}/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post(f"{_API}/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/series", needs("filtered run:read"), include_in_schema=False)
+@router.post(f"{_API}/series", needs("filtered run:read"), include_in_schema=False)
 async def series(request: Request) -> Response:
     """Return the labels of series."""
     return await _respond_with_list(request, queries.series)
 
 
-@router.get(f"{_API}/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post(f"{_API}/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/labels", needs("filtered run:read"), include_in_schema=False)
+@router.post(f"{_API}/labels", needs("filtered run:read"), include_in_schema=False)
 async def labels(request: Request) -> Response:
     """Return the names of labels."""
     return await _respond_with_list(request, queries.labels)
 
 
-@router.get(
-    f"{_API}/label/{{label}}/values", include_in_schema=False, dependencies=[needs("filtered run:read")]
-)
+@router.get(f"{_API}/label/{{label}}/values", needs("filtered run:read"), include_in_schema=False)
 async def label_values(request: Request, label: str) -> Response:
     """Return the values of a label."""
     return await _respond_with_list(request, lambda source, *span: queries.label_values(source, label, *span))
 
 
-@router.get(f"{_API}/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post(f"{_API}/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/query_exemplars", needs("filtered run:read"), include_in_schema=False)
+@router.post(f"{_API}/query_exemplars", needs("filtered run:read"), include_in_schema=False)
 async def exemplars(request: Request) -> Response:
     """Return no exemplars: none are stored."""
     return await _respond(
@@ -176,7 +174,7 @@ async def exemplars(request: Request) -> Response:
     )
 
 
-@router.get(f"{_API}/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/metadata", needs("authenticated"), include_in_schema=False)
 async def metadata(request: Request) -> Response:
     """Return kinds and descriptions of metrics."""
 
@@ -187,19 +185,19 @@ async def metadata(request: Request) -> Response:
     return await _respond(request, found)
 
 
-@router.get(f"{_API}/rules", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/rules", needs("authenticated"), include_in_schema=False)
 async def rules() -> Response:
     """Return no rules, which Grafana lists for its data sources: ours are not written in PromQL."""
     return _success_response({"groups": []})
 
 
-@router.get(f"{_API}/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/alerts", needs("authenticated"), include_in_schema=False)
 async def alerts() -> Response:
     """Return no alerts, because there are no such rules."""
     return _success_response({"alerts": []})
 
 
-@router.get(f"{_API}/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/buildinfo", needs("authenticated"), include_in_schema=False)
 async def build_info(request: Request) -> Response:
     """Return the version, from which Grafana knows what it can request."""
     return _success_response(
@@ -207,25 +205,25 @@ async def build_info(request: Request) -> Response:
     )
 
 
-@router.get(f"{_API}/status/flags", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/flags", needs("authenticated"), include_in_schema=False)
 async def flags() -> Response:
     """Return no flags: this is not Prometheus, but Grafana asks for them."""
     return _success_response({})
 
 
-@router.get(f"{_API}/status/config", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/config", needs("authenticated"), include_in_schema=False)
 async def config() -> Response:
     """Return an empty configuration: nothing is scraped."""
     return _success_response({"yaml": ""})
 
 
-@router.get(f"{_API}/status/runtimeinfo", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/runtimeinfo", needs("authenticated"), include_in_schema=False)
 async def runtime_info() -> Response:
     """Return what Grafana shows of a server; nothing about the process."""
     return _success_response({"reloadConfigSuccess": True, "storageRetention": ""})
 
 
-@router.get(f"{_API}/status/tsdb", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/tsdb", needs("authenticated"), include_in_schema=False)
 async def tsdb() -> Response:
     """Return no statistics of the store, of whose series each requester may read others."""
     names = ("seriesCountByMetricName", "labelValueCountByLabelName", "memoryInBytesByLabelName")
@@ -234,38 +232,35 @@ async def tsdb() -> Response:
     return _success_response({"headStats": head, **lists})
 
 
-@router.get(f"{_API}/targets", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/targets", needs("authenticated"), include_in_schema=False)
 async def targets() -> Response:
     """Return no targets: nothing is scraped."""
     return _success_response({"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}})
 
 
-@router.get(f"{_API}/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
-@router.post(f"{_API}/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/format_query", needs("authenticated"), include_in_schema=False)
+@router.post(f"{_API}/format_query", needs("authenticated"), include_in_schema=False)
 async def format_query(request: Request) -> Response:
     """Return a query with usual spaces and only the parentheses that it needs; or what is wrong with it."""
     return await _respond(request, lambda source, parameters: text_of(parse(_required(parameters, "query"))))
 
 
-@router.get(f"{_API}/parse_query", include_in_schema=False, dependencies=[needs("authenticated")])
-@router.post(f"{_API}/parse_query", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/parse_query", needs("authenticated"), include_in_schema=False)
+@router.post(f"{_API}/parse_query", needs("authenticated"), include_in_schema=False)
 async def parse_query(request: Request) -> Response:
     """Return the syntax tree of a query; or what is wrong with it."""
     return await _respond(request, lambda source, parameters: tree_of(parse(_required(parameters, "query"))))
 
 
 @router.api_route(
-    f"{_API}/{{rest:path}}",
-    methods=["GET", "POST"],
-    include_in_schema=False,
-    dependencies=[needs("authenticated")],
+    f"{_API}/{{rest:path}}", needs("authenticated"), methods=["GET", "POST"], include_in_schema=False
 )
 async def not_supported(request: Request, rest: str) -> Response:
     """Refuse what Prometheus has besides: with an error for clients, not the page for people."""
     return _failure_response(404, "not_found", f"{request.method} {request.url.path[:200]} is not supported")
 
 
-@router.get("/federate", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get("/federate", needs("filtered run:read"), include_in_schema=False)
 async def federate(request: Request) -> Response:
     """Return the newest samples of series in the text format, for a Prometheus that scrapes this server."""
     server = shared_services_of(request).promql()

@@ -7,19 +7,8 @@ import math
 from decimal import Decimal
 from typing import Final
 
+from runvitals.server.doors.promql import syntax
 from runvitals.server.doors.promql.parser import PRECEDENCE, UNARY
-from runvitals.server.doors.promql.syntax import (
-    Aggregation,
-    Binary,
-    Call,
-    Expression,
-    Matching,
-    Negation,
-    Number,
-    Selector,
-    StringLiteral,
-    Subquery,
-)
 from runvitals.server.doors.promql.vectors import NAME
 
 _UNITS: Final = (("y", 31_536_000_000), ("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000))
@@ -29,7 +18,7 @@ _EXPONENT: Final = 6
 """Numbers from 10 to this power on are written with an exponent, as Prometheus does."""
 
 
-def text_of(node: Expression) -> str:
+def text_of(node: syntax.Expression) -> str:
     """Return an expression as text.
 
     Example:
@@ -37,27 +26,27 @@ def text_of(node: Expression) -> str:
         >>> text_of(parse("sum(rate(a{b='c'}[90s]))by(le)*(1+2)"))
         'sum by (le) (rate(a{b="c"}[1m30s])) * (1 + 2)'
     """
-    if isinstance(node, Number):
+    if isinstance(node, syntax.Number):
         return number_text(node.value)
-    if isinstance(node, StringLiteral):
+    if isinstance(node, syntax.StringLiteral):
         return json.dumps(node.value, ensure_ascii=False)
-    if isinstance(node, Selector):
+    if isinstance(node, syntax.Selector):
         return _selector(node)
-    if isinstance(node, Subquery):
+    if isinstance(node, syntax.Subquery):
         step = duration_text(node.step_ms) if node.step_ms else ""
-        has_modifiers = isinstance(node.expression, Selector) and bool(_modifiers(node.expression))
+        has_modifiers = isinstance(node.expression, syntax.Selector) and bool(_modifiers(node.expression))
         inner = _within(node.expression, _ATOM + has_modifiers)
         return f"{inner}[{duration_text(node.range_ms)}:{step}]{_modifiers(node)}"
-    if isinstance(node, Call):
+    if isinstance(node, syntax.Call):
         return f"{node.function}({', '.join(map(text_of, node.arguments))})"
-    if isinstance(node, Aggregation):
+    if isinstance(node, syntax.Aggregation):
         return _aggregation(node)
-    if isinstance(node, Negation):
+    if isinstance(node, syntax.Negation):
         return f"-{_within(node.expression, UNARY + 1)}"
     return _binary(node)
 
 
-def _selector(node: Selector) -> str:
+def _selector(node: syntax.Selector) -> str:
     named = node.matchers[:1] if node.matchers and _is_name(node) else ()
     inner = ",".join(
         f"{matcher.label}{matcher.operator}{json.dumps(matcher.value, ensure_ascii=False)}"
@@ -68,13 +57,13 @@ def _selector(node: Selector) -> str:
     return f"{name}{f'{{{inner}}}' if inner or not name else ''}{window}{_modifiers(node)}"
 
 
-def _is_name(node: Selector) -> bool:
+def _is_name(node: syntax.Selector) -> bool:
     first = node.matchers[0]
     plain = first.value.replace(":", "_")
     return first.label == NAME and first.operator == "=" and plain.isascii() and plain.isidentifier()
 
 
-def _modifiers(node: Selector | Subquery) -> str:
+def _modifiers(node: syntax.Selector | syntax.Subquery) -> str:
     at = ""
     if node.at is not None:
         at = f" @ {node.at}()" if isinstance(node.at, str) else f" @ {node.at / 1000:.3f}"
@@ -84,7 +73,7 @@ def _modifiers(node: Selector | Subquery) -> str:
     return f"{at} offset {sign}{duration_text(abs(node.offset_ms))}"
 
 
-def _aggregation(node: Aggregation) -> str:
+def _aggregation(node: syntax.Aggregation) -> str:
     grouping = ""
     if node.labels or node.without:
         grouping = f" {'without' if node.without else 'by'} ({', '.join(node.labels)}) "
@@ -92,29 +81,29 @@ def _aggregation(node: Aggregation) -> str:
     return f"{node.operator}{grouping}({', '.join(map(text_of, arguments))})"
 
 
-def _binary(node: Binary) -> str:
+def _binary(node: syntax.Binary) -> str:
     precedence = PRECEDENCE[node.operator]
     to_the_right = node.operator == "^"
     left = _within(node.left, precedence + to_the_right)
-    lowest = 0 if isinstance(node.right, Number) else precedence + (not to_the_right)
+    lowest = 0 if isinstance(node.right, syntax.Number) else precedence + (not to_the_right)
     right = _within(node.right, lowest)
     modifier = " bool" if node.returns_bool else ""
     return f"{left} {node.operator}{modifier}{_matching(node.matching)} {right}"
 
 
-def _matching(matching: Matching) -> str:
+def _matching(matching: syntax.Matching) -> str:
     if not matching.on and not matching.labels and not matching.side:
         return ""
     text = f" {'on' if matching.on else 'ignoring'} ({', '.join(matching.labels)})"
     return f"{text} group_{matching.side} ({', '.join(matching.include)})" if matching.side else text
 
 
-def _within(node: Expression, lowest: int) -> str:
+def _within(node: syntax.Expression, lowest: int) -> str:
     """Return an expression, in parentheses if it binds less tightly than what it stands in."""
     binds = _ATOM
-    if isinstance(node, Binary):
+    if isinstance(node, syntax.Binary):
         binds = PRECEDENCE[node.operator]
-    elif isinstance(node, Negation) or (isinstance(node, Number) and node.value < 0):
+    elif isinstance(node, syntax.Negation) or (isinstance(node, syntax.Number) and node.value < 0):
         binds = UNARY
     return text_of(node) if binds >= lowest else f"({text_of(node)})"
 

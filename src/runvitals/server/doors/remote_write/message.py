@@ -33,7 +33,7 @@ from runvitals.server.doors.remote_write.native_histograms import (
     UnknownBuckets,
     decode_histogram,
 )
-from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers, text_of
+from runvitals.server.doors.remote_write.series_numbers import InvalidSeries, SeriesNumbers, text_of
 
 _SERIES_1, _METADATA_1 = 0x0A, 0x1A
 _LABEL: Final = 0x0A
@@ -56,6 +56,7 @@ class SentSamples(NamedTuple):
         of_histograms: how many of the last ones are those of native histograms.
         counts: of each native histogram, the place of its `_count` among the samples.
         unknown_histograms: how many histograms had buckets of an unknown kind.
+        invalid: what is wrong with each series and histogram that is left out.
     """
 
     series: NDArray[np.int64]
@@ -64,6 +65,7 @@ class SentSamples(NamedTuple):
     of_histograms: int = 0
     counts: Sequence[int] = ()
     unknown_histograms: int = 0
+    invalid: Sequence[str] = ()
 
 
 _Part = tuple[NDArray[np.int64], Integers, Floats]
@@ -78,6 +80,7 @@ class _Collected:
         self.values: list[float] = []
         self.histograms: list[tuple[int, NativeHistogram]] = []
         self.unknown_histograms = 0
+        self.invalid: list[str] = []
 
     def add(self, series: int, rest: Iterable[tuple[int, int, int | bytes]]) -> None:
         """Add what a message of a series has besides its labels; `rest`: its fields."""
@@ -92,6 +95,8 @@ class _Collected:
             self.histograms.append((series, decode_histogram(message)))
         except UnknownBuckets:
             self.unknown_histograms += 1
+        except Malformed as error:
+            self.invalid.append(str(error))
 
     def part(self) -> _Part:
         """Return the samples as arrays."""
@@ -145,7 +150,11 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
                     zero_ends.append(at)
                     continue
                 labels_end = _end_of_labels(message, start, at)
-                number = numbers.of_bytes(message[start:labels_end])
+                try:
+                    number = numbers.of_bytes(message[start:labels_end])
+                except InvalidSeries as error:
+                    others.invalid.append(str(error))
+                    continue
                 length = at - labels_end
                 if length == 0 or length % _SAMPLE:
                     others.add(number, fields(message[labels_end:at]))
@@ -166,6 +175,11 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
 def _after_other(message: bytes, at: int) -> int:
     """Return the offset after a field that is not a series: metadata, or one of a later version."""
     tag, start = read_varint(message, at)
+    if tag >> 3 in (4, 5):  # else its samples would be ignored
+        raise Malformed(
+            f"field {tag >> 3}: a message of remote write 2.0 needs proto=io.prometheus.write.v2.Request "
+            "in its Content-Type"
+        )
     if tag & 7 != LENGTH:
         raise Malformed(f"field {tag >> 3} of wire type {tag & 7} before byte {start}")
     size, start = read_varint(message, start)
@@ -259,11 +273,12 @@ def _join(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> Sen
     present = [part for part in [*parts, others.part(), derived.part()] if len(part[0])]
     total, of_histograms = sum(len(part[0]) for part in present), len(derived.series)
     counts = [total - of_histograms + index for index in counts]
+    left_out = (others.unknown_histograms, others.invalid)
     if len(present) == 1:
-        return SentSamples(*present[0], of_histograms, counts, others.unknown_histograms)
+        return SentSamples(*present[0], of_histograms, counts, *left_out)
     columns = [np.concatenate(column) for column in zip(*present, strict=True)] if present else []
     series, t, values = columns or (_NO_TIMES, _NO_TIMES, _NO_VALUES)
-    return SentSamples(series, t, values, of_histograms, counts, others.unknown_histograms)
+    return SentSamples(series, t, values, of_histograms, counts, *left_out)
 
 
 def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
@@ -276,8 +291,9 @@ def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     series: list[bytes] = []
     for number, _, content in fields(message):
         if not isinstance(content, bytes):
-            raise Malformed(f"field {number} is not a string or message")
-        if number == 4:
+            if number in (4, 5):
+                raise Malformed(f"field {number} is not a string or message")
+        elif number == 4:
             symbols.append(text_of(content))
         elif number == 5:
             series.append(content)
@@ -285,7 +301,10 @@ def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
         raise Malformed("the first symbol is not empty")
     collected = _Collected()
     for content in series:
-        _add_version_2(content, symbols, numbers, collected)
+        try:
+            _add_version_2(content, symbols, numbers, collected)
+        except InvalidSeries as error:
+            collected.invalid.append(str(error))
     return _join([], collected, numbers)
 
 
@@ -302,11 +321,11 @@ def _add_version_2(
         else:
             rest.append((number, kind, value))
     if len(refs) < 2 or len(refs) % 2:
-        raise Malformed(f"a series with {len(refs)} references to labels; expected an even number from 2")
+        raise InvalidSeries(f"a series with {len(refs)} references to labels; expected an even number from 2")
     try:
         labels = itemgetter(*refs)(symbols)
     except IndexError:
-        raise Malformed(f"a label refers to symbol {max(refs)} of {len(symbols)}") from None
+        raise InvalidSeries(f"a label refers to symbol {max(refs)} of {len(symbols)}") from None
     collected.add(numbers.of_labels(labels), rest)
 
 

@@ -43,6 +43,7 @@ class Prepared:
         histograms: native histograms of which the count is stored.
         too_old, too_new, too_many: samples that are not, and why.
         unknown: native histograms that are not, because of their buckets.
+        invalid: what is wrong with each series and histogram that is not.
     """
 
     envelopes: list[Envelope]
@@ -55,6 +56,7 @@ class Prepared:
     too_new: int = 0
     too_many: int = 0
     unknown: int = 0
+    invalid: Sequence[str] = ()
 
     @property
     def problems(self) -> str:
@@ -65,7 +67,12 @@ class Prepared:
             (self.too_many, "samples are of more series than a host may have"),
             (self.unknown, "native histograms have buckets of an unknown kind"),
         )
-        return "; ".join(f"{count} {cause}" for count, cause in causes if count)
+        texts = [f"{count} {cause}" for count, cause in causes if count]
+        if self.invalid:
+            texts.append(
+                f"{len(self.invalid)} series or histograms are invalid, the first: {self.invalid[0]}"
+            )
+        return "; ".join(texts)
 
 
 @dataclass
@@ -133,6 +140,7 @@ def prepare(
         int(new.sum()),
         int((skipped & ~old & ~new).sum()),
         samples.unknown_histograms,
+        samples.invalid,
     )
 
 

@@ -191,7 +191,9 @@ def _reader(content_type: str) -> Reader:
         HttpRejection: 415 for another message.
     """
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
-    message = next((part[6:] for part in parameters if part.startswith("proto=")), _VERSION_1)
+    named = [part.split("=", 1) for part in parameters if "=" in part]
+    declared = (value.strip(' "') for name, value in named if name.strip().lower() == "proto")
+    message = next(declared, _VERSION_1)
     if media_type.lower() in ("application/x-protobuf", "") and message in (_VERSION_1, _VERSION_2):
         return read_version_2 if message == _VERSION_2 else read_version_1
     expected = f"application/x-protobuf with proto={_VERSION_1} or {_VERSION_2}"

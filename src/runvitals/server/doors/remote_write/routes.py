@@ -16,7 +16,6 @@ from runvitals.server.http.router import Router
 from runvitals.server.services import shared_services_of
 
 PATHS: Final = ("/api/v1/write", "/prometheus/api/v1/write")
-_WRITTEN: Final = "X-Prometheus-Remote-Write-{}-Written"
 _PERMANENT: Final = frozenset((413, 422))
 """Statuses that VictoriaMetrics' agent would retry for ever."""
 
@@ -26,8 +25,8 @@ router: Final = Router(include_in_schema=False)
 
 
 # The message names the runs: what the key may send is checked when they are stored.
-@router.post(PATHS[0], dependencies=[needs("authenticated")])
-@router.post(PATHS[1], dependencies=[needs("authenticated")])
+@router.post(PATHS[0], needs("authenticated"))
+@router.post(PATHS[1], needs("authenticated"))
 async def write(request: Request) -> Response:
     """Store samples. What it rejects for good is 400, which senders do not repeat."""
     receiver = shared_services_of(request).remote_write()
@@ -38,14 +37,16 @@ async def write(request: Request) -> Response:
 
 
 def _response(statistics: WriteStatistics) -> Response:
-    headers = {
-        _WRITTEN.format("Samples"): str(statistics.samples),
-        _WRITTEN.format("Histograms"): str(statistics.histograms),
-        _WRITTEN.format("Exemplars"): "0",
-    }
+    headers = _written(statistics.samples, statistics.histograms)
     if statistics.problems:
         return PlainTextResponse(f"the others were stored, but {statistics.problems}\n", 400, headers)
     return Response(status_code=204, headers=headers)
+
+
+def _written(samples: int = 0, histograms: int = 0) -> dict[str, str]:
+    """Return headers that say what was stored: without them, a sender of 2.0 assumes a receiver of 1.0."""
+    counts = {"Samples": samples, "Histograms": histograms, "Exemplars": 0}
+    return {f"X-Prometheus-Remote-Write-{what}-Written": str(count) for what, count in counts.items()}
 
 
 def _error_response(error: Exception) -> Response:
@@ -54,7 +55,7 @@ def _error_response(error: Exception) -> Response:
     if meaning.status == CLIENT_LEFT:
         return Response(status_code=CLIENT_LEFT)
     status = 400 if meaning.status in _PERMANENT else meaning.status
-    headers = dict(meaning.headers)
+    headers = {**_written(), **meaning.headers}
     if status == 408:  # the rest of the body may still arrive, where the next request would begin
         headers["connection"] = "close"
     return PlainTextResponse(meaning.text + "\n", status, headers)

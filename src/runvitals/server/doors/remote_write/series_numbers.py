@@ -25,6 +25,10 @@ _LABEL, _VALUE = 0x0A, 0x12
 """Tags of a label and of its name, and of its value."""
 
 
+class InvalidSeries(Malformed):
+    """A series that is left out, because of its labels. The others of the message may be stored."""
+
+
 class SeriesNumbers:
     """The numbers of series, by their labels.
 
@@ -43,7 +47,8 @@ class SeriesNumbers:
         """Return the number of a series by its label messages.
 
         Raises:
-            Malformed: invalid labels.
+            InvalidSeries: it cannot be stored because of its labels.
+            Malformed: they are no labels.
         """
         number = self.by_bytes.get(labels)
         if number is None:
@@ -56,14 +61,18 @@ class SeriesNumbers:
         return number
 
     def of_labels(self, labels: Labels) -> int:
-        """Return the number of a series."""
+        """Return the number of a series, or raise InvalidSeries."""
         number = self.by_labels.get(labels)
         if number is None:
             if len(labels) > 2 * MAX_LABELS:
-                raise Malformed(f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed")
+                raise InvalidSeries(
+                    f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed"
+                )
             characters = sum(map(len, labels))
             if characters > MAX_CHARACTERS:
-                raise Malformed(f"labels of {characters} characters; a series has at most {MAX_CHARACTERS}")
+                raise InvalidSeries(
+                    f"labels of {characters} characters; a series has at most {MAX_CHARACTERS}"
+                )
             _check_names(labels[::2])
             number = self.by_labels[labels] = self._number(labels)
             self._labels[number] = labels
@@ -114,13 +123,13 @@ def _check_names(names: Sequence[str]) -> None:
     """Check the names of a series' labels.
 
     Raises:
-        Malformed: a label has no name, or several have the same, which Prometheus refuses, too.
+        InvalidSeries: a label has no name, or several have the same, which Prometheus refuses, too.
     """
     if "" in names:
-        raise Malformed("a series with a label without a name")
+        raise InvalidSeries("a series with a label without a name")
     if len(set(names)) != len(names):
         twice = next(name for index, name in enumerate(names) if name in names[:index])
-        raise Malformed(f"a series with several labels {twice[:100]!r}")
+        raise InvalidSeries(f"a series with several labels {twice[:100]!r}")
 
 
 def _usual_labels(labels: bytes) -> list[str] | None:

@@ -15,7 +15,7 @@ from runvitals.base.protobuf import Malformed
 from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.translation import Input, Translation
 from runvitals.server.doors.remote_write.rivals import Rivals, ToldApart, Whose
-from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
+from runvitals.server.doors.remote_write.series_numbers import InvalidSeries, Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, address_of, device, route_of
 from runvitals.server.runs.storage.metrics import MAX_KEY
@@ -89,7 +89,7 @@ class SeriesTable:
             raise Malformed(f"more than {MAX_SERIES // 2} series, or too many with long labels")
         labels = dict(zip(pairs[::2], pairs[1::2], strict=True))
         if not labels.get(_NAME):
-            raise Malformed(f"a series without the label {_NAME}")
+            raise InvalidSeries(f"a series without the label {_NAME}")
         relevant = self._rules.of_route
         of_route = tuple([pair for pair in labels.items() if pair[0] in relevant])
         number_of_target = self._by_labels.get(of_route)

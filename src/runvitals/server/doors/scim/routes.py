@@ -192,7 +192,7 @@ _add_routes("Users", ScimUsers)
 _add_routes("Groups", ScimGroups)
 
 
-@router.get("/ServiceProviderConfig", dependencies=_NEEDS)
+@router.get("/ServiceProviderConfig", *_NEEDS)
 def configuration(access: Checked) -> Response:
     """Return what this server supports of SCIM."""
     no = {"supported": False}
@@ -212,7 +212,7 @@ def configuration(access: Checked) -> Response:
     )
 
 
-@router.get("/ResourceTypes", dependencies=_NEEDS)
+@router.get("/ResourceTypes", *_NEEDS)
 def resource_types(access: Checked) -> Response:
     """Return users and groups."""
     rows = [

@@ -76,7 +76,7 @@ _decoder: Final = msgspec.json.Decoder(_SentManifest)
 # Sending
 
 
-@router.put(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
+@router.put(WANDB_SIGNED + "artifact-file" + _NAME, needs("public"), include_in_schema=False)
 async def put_file(request: Request, name: str) -> Response:
     """Take the content of a file. It is on the disk when the response is sent."""
     allowed = await run_in_threadpool(_file_to_send, request)
@@ -100,9 +100,7 @@ async def put_file(request: Request, name: str) -> Response:
     return await _receive(request, files, keep)
 
 
-@router.put(
-    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
-)
+@router.put(WANDB_SIGNED + "artifact-manifest" + _NAME, needs("public"), include_in_schema=False)
 async def put_manifest(request: Request, name: str) -> Response:
     """Take the manifest of a draft."""
     allowed = await run_in_threadpool(_manifest_to_send, request)
@@ -188,7 +186,7 @@ def _birth(id: str | None) -> int | None:
 # Reading
 
 
-@router.get(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
+@router.get(WANDB_SIGNED + "artifact-file" + _NAME, needs("public"), include_in_schema=False)
 def get_file(request: Request, name: str) -> Response:
     """Return a file of a version, or the range of it that is requested."""
     allowed, who = _read_address(request, FileOfVersion)
@@ -223,9 +221,7 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
     require(who, action, place_of(who, version, action), version_id)
 
 
-@router.get(
-    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
-)
+@router.get(WANDB_SIGNED + "artifact-manifest" + _NAME, needs("public"), include_in_schema=False)
 def get_manifest(request: Request, name: str) -> Response:
     """Return the manifest of a version, written in parts."""
     allowed, who = _read_address(request, ManifestOfVersion)
@@ -258,8 +254,8 @@ def _manifest(artifacts: ArtifactStore, version_id: int) -> Iterator[bytes]:
 
 @router.get(
     "/artifactsV2/{region}/{entity}/{project}/{collection}/{birth}/{digest}" + _NAME,
+    needs("artifact:download"),
     include_in_schema=False,
-    dependencies=[needs("artifact:download")],
 )
 def redirect_to_file(
     request: Request,
@@ -280,8 +276,8 @@ def redirect_to_file(
 # Clients up to 0.22 name no project: it is that of the version which had the file first.
 @router.get(
     "/artifactsV2/{region}/{entity}/{birth}/{digest}",
+    needs("filtered artifact:download"),
     include_in_schema=False,
-    dependencies=[needs("filtered artifact:download")],
 )
 def redirect_to_old_address(
     request: Request, birth: str, digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]

@@ -10,6 +10,16 @@ from runvitals.model.artifact_names import MAX_PATH
 from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.artifacts.storage.rows import CollectionVersion, UnknownArtifact, Version
+from runvitals.server.doors.wandb import registry_filters as conditions
+from runvitals.server.doors.wandb.artifact_lists import (
+    OF_COLLECTIONS,
+    OF_VERSIONS,
+    ORDERS_OF_COLLECTIONS,
+    collection_row,
+    compiled,
+    sorted_by,
+    version_row,
+)
 from runvitals.server.doors.wandb.artifact_nodes import (
     MAX_PAGE,
     ArtifactNode,
@@ -49,6 +59,7 @@ if TYPE_CHECKING:
 ARTIFACT_READS: Final = Resolvers("artifacts")
 _MAX_USERS: Final = 1000
 _MAX_NAMES: Final = 500
+_MAX_FILTERED: Final = 5_000
 _ORDERS: Final = ("createdAt", "created_at", "versionIndex", "version_index", "version")
 """All the same: versions are numbered as they are made."""
 
@@ -136,7 +147,7 @@ def collections_of_project(
     first: int | None = None,
     **how: Any,
 ) -> dict[str, Any]:
-    """Return the collections of a project, by name."""
+    """Return the collections of a project, by name unless `order` says otherwise."""
     return _collections(info.context, project, None, after, first, how)
 
 
@@ -179,14 +190,26 @@ def _collections(
     first: int | None,
     how: dict[str, Any],
 ) -> dict[str, Any]:
-    if how.get("filters") not in (None, "", "{}") or how.get("order"):
-        raise InvalidArgument("collections of artifacts cannot be filtered or sorted on this server yet")
+    filters, order = how.get("filters"), how.get("order")
+    holds, everything = compiled(filters, OF_COLLECTIONS), filters in (None, "", "{}") and not order
+    sorted_by([], order, ORDERS_OF_COLLECTIONS)  # refuses an order that there is not
     page = page_of(after, first)
     if not may_read(context, project):
         return connection([], page, 0)
-    rows, total = artifacts_of(context).collections.of_project(project.number, type, page.skip, page.limit)
+    skip, limit = page if everything else (0, _MAX_FILTERED)
+    rows, total = artifacts_of(context).collections.of_project(project.number, type, skip, limit)
+    if not everything:
+        _check_number("collections", total)
+        rows = sorted_by([row for row in rows if holds(collection_row(row))], order, ORDERS_OF_COLLECTIONS)
+        total, rows = len(rows), rows[page.skip : page.skip + page.limit]
     context.count_rows(len(rows))
     return connection([collection_node(context, row) for row in rows], page, total)
+
+
+def _check_number(what: str, total: int) -> None:
+    """Refuse to filter or sort too many."""
+    if total > _MAX_FILTERED:
+        raise InvalidArgument(f"{total:,} {what}: at most {_MAX_FILTERED:,} can be filtered or sorted")
 
 
 # Of a type
@@ -196,7 +219,7 @@ def _collections(
 def collections_of_type(
     type: TypeNode, info: Info, after: str | None = None, first: int | None = None, **how: Any
 ) -> dict[str, Any]:
-    """Return the collections of a type, by name."""
+    """Return the collections of a type, by name unless `order` says otherwise."""
     return _collections(info.context, type.project, type.name, after, first, how)
 
 
@@ -240,30 +263,27 @@ def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, An
 def _versions(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
     """Return the versions of a collection, the newest first unless `order` says otherwise."""
     context: GraphQLContext = info.context
-    _check_filter_of_versions(how.get("filters"))
+    holds = _condition_of_versions(how.get("filters"))
     page = page_of(how.get("after"), how.get("first"))
     order = how.get("order") or "-version"
     if order.lstrip("+-") not in _ORDERS:
-        raise InvalidArgument(f"versions cannot be sorted by {order[:100]!r}: expected {_ORDERS[0]!r}")
-    rows = artifacts_of(context).collections.members(
-        collection.row.id, page.skip, page.limit, oldest_first=not order.startswith("-")
-    )
+        allowed = ", ".join(_ORDERS)
+        raise InvalidArgument(f"versions cannot be sorted by {order[:100]!r}: expected one of {allowed}")
+    table, total = artifacts_of(context).collections, collection.row.versions
+    skip, limit = page if holds is None else (0, _MAX_FILTERED)
+    rows = table.members(collection.row.id, skip, limit, oldest_first=not order.startswith("-"))
+    if holds is not None:
+        _check_number("versions", total)
+        rows = [row for row in rows if holds(version_row(row))]
+        total, rows = len(rows), rows[page.skip : page.skip + page.limit]
     nodes = artifact_nodes(context, [row.version for row in rows], collection.project)
-    return connection(nodes, page, collection.row.versions, version=[f"v{row.number}" for row in rows])
+    return connection(nodes, page, total, version=[f"v{row.number}" for row in rows])
 
 
-def _check_filter_of_versions(text: str | None) -> None:
-    """Check the filter of a list of versions.
-
-    Raises:
-        InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
-    """
-    try:
-        filter_value = json_values.decode(text or "{}")
-    except ValueError:
-        raise InvalidArgument("filters: expected a JSON object") from None
-    if filter_value not in ({}, {"state": "COMMITTED"}, None):
-        raise InvalidArgument(f"versions cannot be filtered on this server yet: {str(text)[:200]}")
+def _condition_of_versions(text: str | None) -> conditions.Holds | None:
+    """Return the filter of a list of versions; None for all, as clients send by themselves: the committed."""
+    holds = compiled(text, OF_VERSIONS)
+    return None if not text or json_values.decode(text) in ({}, {"state": "COMMITTED"}, None) else holds
 
 
 def _membership(collection: CollectionNode, info: Info, alias_name: str) -> MembershipNode | None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_READS: Final = 3000
-_MAX_ID: Final = 2**31 - 1
+MAX_ID: Final = 2**31 - 1
 MAX_ROWS: Final = 20_000
 MAX_VALUES: Final = 250_000
 """Values of a response, each row of a history as one. They are put together in the event loop: 10,000 fields
@@ -282,6 +282,6 @@ def number_of(kind: str, text: str) -> int:
         prefix, _, number = base64.b64decode(text, validate=True).decode("ascii").partition(":")
     except (binascii.Error, UnicodeDecodeError, ValueError):
         prefix = number = ""
-    if prefix != kind or not number.isdigit() or len(number) > 10 or int(number) > _MAX_ID:
+    if prefix != kind or not number.isdigit() or len(number) > 10 or int(number) > MAX_ID:
         raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a {kind.lower()}")
     return int(number)

@@ -134,6 +134,9 @@ class GraphQLExecutor:
         if cached is not None:
             self._documents.move_to_end(query)
             return cached
+        if len(query) > _MAX_CHARACTERS:
+            error = f"the query is too long: at most {_MAX_CHARACTERS:,} characters are allowed"
+            raise _Invalid([GraphQLError(error)])
         if len(query) <= _PARSED_AT_ONCE:
             checked = self._parse(query)
         else:
@@ -148,10 +151,6 @@ class GraphQLExecutor:
 
     def _parse(self, query: str) -> _CheckedDocument:
         try:
-            if len(query) > _MAX_CHARACTERS:
-                raise GraphQLError(
-                    f"the query is too long: at most {_MAX_CHARACTERS:,} characters are allowed"
-                )
             document = parse(query, no_location=True, max_tokens=_MAX_TOKENS)
             checked = _CheckedDocument(document, _introspects(document))
             errors = validate(self._schema, document, max_errors=_MAX_ERRORS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ from runvitals.base.regular_expressions import finder
 from runvitals.model.logged_media import SavedFile
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.wandb.context import GraphQLContext, number_of
+from runvitals.server.doors.wandb.context import MAX_ID, GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import (
@@ -30,6 +31,7 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
 )
 from runvitals.server.http.content_response import content_response
+from runvitals.server.http.public_path import base_url
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import OpenedContent, RunView
 from runvitals.server.runs.storage.run_rows import RunRow
@@ -42,6 +44,8 @@ router: Final = Router()
 _MAX_PAGE: Final = 1000
 _MAX_PATTERN: Final = 250
 _MAX_NUMBER: Final = 2**53
+_MAX_RECORDED: Final = 20
+_SAVED_FILE: Final = "SavedFile"
 
 
 @FILE_READS.field("Run", "fileCount")
@@ -88,15 +92,46 @@ async def files(
 
 
 @FILE_READS.field("Mutation", "deleteFiles")
-async def delete_files(_: None, info: Info, input: dict[str, Any]) -> None:
-    """Refuse: a run keeps its files."""
-    raise InvalidArgument("files of a run cannot be deleted on this server: delete the run")
+async def delete_files(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Delete files of runs: of each run all that are named, or none."""
+    context = info.context
+    sent = input["files"]
+    if len(sent) > _MAX_PAGE:
+        raise InvalidArgument(f"{len(sent):,} files; expected at most {_MAX_PAGE:,}")
+    names_of: dict[int, list[str]] = {}
+    for text in sent:
+        number, name = _named_file(text)
+        names_of.setdefault(number, []).append(name)
+    await run_in_threadpool(_delete, context, names_of)
+    return {"success": True, "clientMutationId": input.get("client_mutation_id")}
+
+
+def _delete(context: GraphQLContext, names_of: Mapping[int, list[str]]) -> None:
+    """Delete files by the number of their run, if the requester may change all of these runs."""
+    for number in names_of:
+        run_to_change(context, number, Action.RUN_UPDATE)
+    for number, names in names_of.items():
+        missing = context.metadata_store.media.remove_named_files(number, names)
+        if missing:
+            raise InvalidArgument(f"the run has no file {missing[0][:200]!r}")
+        deleted = [f"{name} (deleted)" for name in names[:_MAX_RECORDED]]
+        context.services.changes.record_of_run(context.requester, number, "run.update", {"fields": deleted})
+
+
+def _named_file(text: str) -> tuple[int, str]:
+    """Return the number of the run and the name in the id of a file."""
+    try:
+        kind, number, name = base64.b64decode(text, validate=True).decode("utf-8").split(":", 2)
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        kind = number = name = ""
+    run_number = parse_integer(number, MAX_ID)
+    if kind != _SAVED_FILE or run_number is None or not name:
+        raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a file")
+    return run_number, name
 
 
 @router.get(
-    "/files/{entity}/{project}/{name}/{file:path}",
-    include_in_schema=False,
-    dependencies=[needs("filtered run:read")],
+    "/files/{entity}/{project}/{name}/{file:path}", needs("filtered run:read"), include_in_schema=False
 )
 async def download(request: Request, entity: str, project: str, name: str, file: str) -> Response:
     """Return the content of a file of a run that the requester may read."""
@@ -147,10 +182,10 @@ async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
 def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, Any]:
     names = (node.project.entity.name, node.project.name, node.name)
     path = "/".join(quote(part, safe="") for part in names)
-    base = str(context.request.base_url).rstrip("/")
+    base = base_url(context.request)
     url = f"{base}/files/{path}/{quote(file.name)}"
     return {
-        "id": base64.b64encode(f"SavedFile:{node.row.id}:{file.name}".encode()).decode("ascii"),
+        "id": base64.b64encode(f"{_SAVED_FILE}:{node.row.id}:{file.name}".encode()).decode("ascii"),
         "name": file.name,
         "url": url,
         "directUrl": url,

@@ -11,17 +11,20 @@ from typing import Any, Final
 
 from runvitals.base.regular_expressions import finder
 from runvitals.model import json_values
-from runvitals.model.mongo_filter import (
-    MAX_CONDITIONS,
-    MAX_DEPTH,
-    MAX_LENGTH,
-    BadFilter,
-    time_ms,
-)
+from runvitals.model.mongo_fields import BadFilter
+from runvitals.model.mongo_filter import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH, time_ms
 
 Row = Mapping[str, Any]
 """The values of the fields of one object. A list stands for several values."""
 Holds = Callable[[Row], bool]
+SNAKE_CASE: Final[Mapping[str, str]] = {
+    "createdAt": "created_at",
+    "updatedAt": "updated_at",
+    "tags": "tag",
+    "aliases": "alias",
+    "versionIndex": "version",
+}
+"""Other names of fields and orders."""
 Convert = Callable[[Any], Any]
 """Makes an operand comparable with the values of a field; raises ValueError."""
 _ORDERED: Final = {"$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
@@ -115,6 +118,7 @@ class _Compiler:
 
     def _field(self, name: str, value: Any, depth: int) -> Holds:
         root, _, rest = name.partition(".")
+        root = SNAKE_CASE.get(root, root)
         convert = self._fields.get(root)
         if convert is None:
             allowed = ", ".join(sorted(self._fields))

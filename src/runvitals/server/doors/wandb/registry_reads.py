@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from runvitals.model.errors import UnknownProject
-from runvitals.model.mongo_filter import BadFilter
 from runvitals.model.registry_names import PREFIX
 from runvitals.server.access.resources import Visibility
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.doors.wandb import registry_filters as conditions
+from runvitals.server.doors.wandb.artifact_lists import (
+    OF_COLLECTIONS,
+    OF_VERSIONS,
+    ORDERS_OF_COLLECTIONS,
+    collection_row,
+    compiled,
+    sorted_by,
+    version_row,
+)
 from runvitals.server.doors.wandb.artifact_nodes import (
     MembershipNode,
     artifact_nodes,
@@ -52,24 +60,6 @@ _OF_REGISTRIES: Final[Mapping[str, conditions.Convert]] = {
     "description": conditions.text,
     "created_at": conditions.time,
 }
-_OF_COLLECTIONS: Final[Mapping[str, conditions.Convert]] = {
-    "artifact_collection_id": conditions.number,
-    "name": conditions.text,
-    "tag": conditions.text,
-    "description": conditions.text,
-    "created_at": conditions.time,
-    "updated_at": conditions.time,
-}
-_OF_VERSIONS: Final[Mapping[str, conditions.Convert]] = {
-    "id": conditions.number,
-    "version": conditions.version,
-    "tag": conditions.text,
-    "alias": conditions.text,
-    "metadata": conditions.scalar,
-    "created_at": conditions.time,
-    "updated_at": conditions.time,
-}
-T = TypeVar("T")
 
 
 class _Registry(NamedTuple):
@@ -99,7 +89,7 @@ def registries(
         "name": lambda registry: registry.project.name,
         "created_at": lambda registry: registry.created_ms,
     }
-    registries = _sort(registries, order, by)
+    registries = sorted_by(registries, order, by)
     shown = [registry.project for registry in registries[page.skip : page.skip + page.limit]]
     info.context.count_rows(len(shown))
     return connection(shown, page, len(registries))
@@ -121,12 +111,9 @@ def collections_of_registries(
     page = page_of(after, first)
     if collection_types is not None and "PORTFOLIO" not in collection_types:
         return connection([], page, 0)
-    by: dict[str, Callable[[Collection], Any]] = {
-        "name": lambda collection: collection.name,
-        "created_at": lambda collection: collection.created_ms,
-        "updated_at": lambda collection: collection.updated_ms,
-    }
-    collections = _sort(_collections(context, node, project_filters, filters), order, by)
+    collections = sorted_by(
+        _collections(context, node, project_filters, filters), order, ORDERS_OF_COLLECTIONS
+    )
     shown = collections[page.skip : page.skip + page.limit]
     context.count_rows(len(shown))
     return connection([collection_node(context, row) for row in shown], page, len(collections))
@@ -151,7 +138,7 @@ def versions_of_registries(
     if order:
         raise InvalidArgument("the versions of registries cannot be sorted on this server")
     page = page_of(after, first)
-    holds = _compile(filters, _OF_VERSIONS)
+    holds = compiled(filters, OF_VERSIONS)
     collections = _collections(context, node, project_filters, collection_filters)
     rows = artifacts_of(context).collections.members_of_all(
         [collection.id for collection in collections], page.skip, _MAX_SCANNED
@@ -162,7 +149,7 @@ def versions_of_registries(
         if len(versions) == page.limit:
             break
         looked_at += 1
-        if row.version.state == "committed" and holds(_version_row(row)):
+        if row.version.state == "committed" and holds(version_row(row)):
             versions.append(row)
     has_more = looked_at < len(rows) or len(rows) == _MAX_SCANNED
     edges = [{"node": membership, "cursor": None} for membership in _membership_nodes(context, versions)]
@@ -188,7 +175,7 @@ async def project_access(node: ProjectNode, info: Info) -> str | None:
 
 def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
     """Return the registries of a team or user that match a filter and that the requester may read."""
-    holds = _compile(filters, _OF_REGISTRIES)
+    holds = compiled(filters, _OF_REGISTRIES)
     projects = context.metadata_store.projects.beginning_with(PREFIX, node.number)
     context.count_rows(len(projects))
     registries = []
@@ -210,7 +197,7 @@ def _collections(
     Raises:
         InvalidArgument: the registries have too many.
     """
-    holds = _compile(filters, _OF_COLLECTIONS)
+    holds = compiled(filters, OF_COLLECTIONS)
     projects = [registry.project.number for registry in _registries(context, node, project_filters)]
     rows = artifacts_of(context).collections.portfolios(projects, _MAX_COLLECTIONS + 1)
     if len(rows) > _MAX_COLLECTIONS:
@@ -218,7 +205,7 @@ def _collections(
             f"the registries have more than {_MAX_COLLECTIONS:,} collections: name one in the filter"
         )
     context.count_rows(len(rows))
-    return [row for row in rows if holds(_collection_row(row))]
+    return [row for row in rows if holds(collection_row(row))]
 
 
 def _membership_nodes(context: GraphQLContext, rows: Sequence[CollectionVersion]) -> list[MembershipNode]:
@@ -247,51 +234,3 @@ def _registry_row(context: GraphQLContext, project: ProjectNode, created_ms: int
         "description": description,
         "created_at": created_ms,
     }
-
-
-def _collection_row(row: Collection) -> conditions.Row:
-    return {
-        "artifact_collection_id": row.id,
-        "name": row.name,
-        "tag": row.tags,
-        "description": row.description,
-        "created_at": row.created_ms,
-        "updated_at": row.updated_ms,
-    }
-
-
-def _version_row(row: CollectionVersion) -> conditions.Row:
-    return {
-        "id": row.version.id,
-        "version": row.number,
-        "tag": row.version.tags,
-        "alias": (f"v{row.number}", *row.aliases),
-        "metadata": row.version.metadata,
-        "created_at": row.version.created_ms,
-        "updated_at": row.version.updated_ms,
-    }
-
-
-def _compile(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
-    """Compile a filter, or raise InvalidArgument."""
-    try:
-        return conditions.compile_filter(filters, fields)
-    except BadFilter as error:
-        raise InvalidArgument(str(error)) from None
-
-
-def _sort(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T], Any]]) -> list[T]:
-    """Put rows in the requested order.
-
-    Args:
-        order: `name`, `+created_at`, `-created_at`; None: as they are.
-
-    Raises:
-        InvalidArgument: there is no such order.
-    """
-    if not order:
-        return list(rows)
-    key = by.get(order.lstrip("+-"))
-    if key is None:
-        raise InvalidArgument(f"cannot sort by {order[:60]!r}; expected one of {', '.join(sorted(by))}")
-    return sorted(rows, key=key, reverse=order.startswith("-"))

@@ -34,7 +34,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 # Each operation checks what the requester may do: the path names nothing.
-@router.post("/graphql", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post("/graphql", needs("filtered run:read"), include_in_schema=False)
 async def graphql(request: Request) -> Response:
     """Execute a GraphQL operation of a wandb client."""
     recorder = door_recorder(request)
@@ -53,9 +53,7 @@ async def graphql(request: Request) -> Response:
 
 # Checked as an envelope is, by what the key may send to the run.
 @router.post(
-    "/files/{entity}/{project}/{run}/file_stream",
-    include_in_schema=False,
-    dependencies=[needs("filtered run:create")],
+    "/files/{entity}/{project}/{run}/file_stream", needs("filtered run:create"), include_in_schema=False
 )
 async def file_stream(request: Request, entity: str, project: str, run: str) -> Response:
     """Store lines of a run."""

@@ -88,8 +88,8 @@ async def remove_rows(
     library = context.services.library
     opened = await library.open(writers.run.uid, run_id)
     opened.invalidate()
-    left = await opened.use(_summaries)
-    await run_in_threadpool(_replace_summary, context, run_id, left)
+    left, last_step = await opened.use(_summaries)
+    await run_in_threadpool(_replace_summary, context, run_id, left, last_step)
     await run_in_threadpool(context.metadata_store.media.delete_after, run_id, step, before_ms)
     opened.invalidate()
 
@@ -122,15 +122,17 @@ async def _note(context: GraphQLContext, writers: RunWriters, name: str, text: s
     await door_recorder(context.request).record(context.request.scope, [noted], 0)
 
 
-def _summaries(view: RunView) -> dict[str, LoggedValues]:
-    """Count, sum, minimum, maximum and last value of each name."""
+def _summaries(view: RunView) -> tuple[dict[str, LoggedValues], float | None]:
+    """Count, sum, minimum, maximum and last value of each name; and the highest step."""
     by_name: dict[str, LoggedValues] = {}
+    last_steps: list[float] = []
     for process in view.logged_columns(()):
-        for name, (_, times, values) in process.columns.items():
+        for name, (steps, times, values) in process.columns.items():
             there = ~np.isnan(values)
             kept = values[there]
             if not len(kept):
                 continue
+            last_steps.append(float(steps[there].max()))
             with np.errstate(over="ignore", invalid="ignore"):
                 part_values = LoggedValues(
                     len(kept),
@@ -142,7 +144,7 @@ def _summaries(view: RunView) -> dict[str, LoggedValues]:
                 )
             present = by_name.get(name)
             by_name[name] = part_values if present is None else _join(present, part_values)
-    return by_name
+    return by_name, max(last_steps, default=None)
 
 
 def _join(part: LoggedValues, other: LoggedValues) -> LoggedValues:
@@ -157,11 +159,13 @@ def _join(part: LoggedValues, other: LoggedValues) -> LoggedValues:
     )
 
 
-def _replace_summary(context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues]) -> None:
+def _replace_summary(
+    context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues], last_step: float | None
+) -> None:
     """Let the summary of a run be that of the rows that are left."""
     store, now_ms = context.metadata_store, context.now_ms()
     store.pending_summaries.flush({run_id})  # else they would be added to the summary of fewer rows
-    logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, now_ms))
+    logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, last_step, now_ms))
     # The client has sent its own summary too, which counts more.
     stored = store.sections.read([run_id], STORED)[run_id]
     names = set(logged) if left else {*logged, *stored.shared.get(SUMMARY, {})}

@@ -112,7 +112,7 @@ def _name_fault(name: str) -> str | None:
     return None if fault is None else f"invalid name of a file: {fault}"
 
 
-@router.put(WANDB_SIGNED + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+@router.put(WANDB_SIGNED + "run-files/{name:path}", needs(PUBLIC), include_in_schema=False)
 async def receive(request: Request, name: str) -> Response:
     """Keep the file that a request uploads. It is on the disk when the response is sent."""
     context = GraphQLContext(request)

@@ -23,6 +23,7 @@ OLDEST_CLIENT: Final = "0.16.0"
 NEWEST_CLIENT: Final = "99.0.0"
 """The newest client that may connect: none is refused because it is new."""
 FEATURES: Final = (
+    "ARTIFACT_COLLECTIONS_FILTERING_SORTING",
     "ARTIFACT_REGISTRY_SEARCH",
     "AUTOMATION_EVENT_RUN_METRIC",
     "AUTOMATION_EVENT_RUN_METRIC_CHANGE",

@@ -50,7 +50,7 @@ def _check_artifact(request: Request, project_id: int) -> None:
 TheContent = Annotated[OpenedContent, Depends(opened_content)]
 
 
-@router.get("/runs/{run}/media", response_model=media_models.MediaKeysPage, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/media", needs("run:read"), response_model=media_models.MediaKeysPage)
 async def media_keys(request: Request, run: TheRun, page: ThePage) -> Response:
     """The names under which the run logged images, tables, histograms and so on."""
 
@@ -60,11 +60,7 @@ async def media_keys(request: Request, run: TheRun, page: ThePage) -> Response:
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get(
-    "/runs/{run}/media/records",
-    response_model=media_models.MediaRecordsPage,
-    dependencies=[needs("run:read")],
-)
+@router.get("/runs/{run}/media/records", needs("run:read"), response_model=media_models.MediaRecordsPage)
 async def media_records(
     request: Request,
     run: TheRun,
@@ -93,9 +89,7 @@ async def media_records(
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get(
-    "/runs/{run}/media/steps", response_model=media_models.MediaSteps, dependencies=[needs("run:read")]
-)
+@router.get("/runs/{run}/media/steps", needs("run:read"), response_model=media_models.MediaSteps)
 async def media_steps(request: Request, run: TheRun, key: Key) -> Response:
     """The steps at which something was logged under a name."""
 
@@ -105,7 +99,7 @@ async def media_steps(request: Request, run: TheRun, key: Key) -> Response:
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get("/runs/{run}/files", response_model=media_models.SavedFilesPage, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/files", needs("run:read"), response_model=media_models.SavedFilesPage)
 async def saved_files(request: Request, run: TheRun, page: ThePage) -> Response:
     """The files that the run saved, by name, each as it was last saved."""
 
@@ -120,12 +114,7 @@ def _shown_file(file: SavedFile) -> dict[str, Any]:
     return {name: getattr(file, name) for name in media_models.SavedFileSchema.model_fields}
 
 
-@router.get(
-    "/runs/{run}/files/{sha256}",
-    response_class=Response,
-    responses=_FILE,
-    dependencies=[needs("run:read")],
-)
+@router.get("/runs/{run}/files/{sha256}", needs("run:read"), response_class=Response, responses=_FILE)
 def file_content(
     request: Request,
     sha256: Sha256,
@@ -138,12 +127,7 @@ def file_content(
     return content_response(request, content, sha256, download)
 
 
-@router.get(
-    "/runs/{run}/files/{sha256}/page",
-    response_class=Response,
-    responses=_FILE,
-    dependencies=[needs("run:read")],
-)
+@router.get("/runs/{run}/files/{sha256}/page", needs("run:read"), response_class=Response, responses=_FILE)
 def file_page(request: Request, sha256: Sha256, content: TheContent) -> Response:
     """An HTML file that the run logged, for a frame: its scripts run, and reach nothing."""
     return page_response(request, content, sha256)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.bodies import ResponseBody, page_body
 
 
 class MediaKeySchema(ResponseBody):
@@ -22,12 +22,7 @@ class MediaKeySchema(ResponseBody):
     last_ms: int
 
 
-class MediaKeysPage(ResponseBody):
-    """A page of keys."""
-
-    media: list[MediaKeySchema]
-    total: int
-    next: str | None
+MediaKeysPage = page_body("MediaKeysPage", "A page of keys.", media=list[MediaKeySchema])
 
 
 class MediaRecordSchema(ResponseBody):
@@ -45,12 +40,7 @@ class MediaRecordSchema(ResponseBody):
     )
 
 
-class MediaRecordsPage(ResponseBody):
-    """A page of logged media."""
-
-    records: list[MediaRecordSchema]
-    total: int
-    next: str | None
+MediaRecordsPage = page_body("MediaRecordsPage", "A page of logged media.", records=list[MediaRecordSchema])
 
 
 class MediaSteps(ResponseBody):
@@ -69,9 +59,4 @@ class SavedFileSchema(ResponseBody):
     time_ms: int
 
 
-class SavedFilesPage(ResponseBody):
-    """A page of saved files."""
-
-    files: list[SavedFileSchema]
-    total: int
-    next: str | None
+SavedFilesPage = page_body("SavedFilesPage", "A page of saved files.", files=list[SavedFileSchema])

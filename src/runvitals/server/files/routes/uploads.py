@@ -63,7 +63,7 @@ TheFiles = Annotated[ReceivedFiles, Depends(received_files)]
 Sha256 = Annotated[str, Path(description="The SHA-256 of the whole file.", pattern=_HEX)]
 
 
-@router.post("/runs/{run}/files", response_model=UploadStates, dependencies=[needs("run:create")])
+@router.post("/runs/{run}/files", needs("run:create"), response_model=UploadStates)
 def upload_states(run: CheckedRunId, number: RunNumber, sent: WantedFiles, files: TheFiles) -> Any:
     """How much of some files the server has. Files that another run of the project has sent are complete."""
     run_id = files.run_number(run, number)
@@ -71,7 +71,7 @@ def upload_states(run: CheckedRunId, number: RunNumber, sent: WantedFiles, files
     return {"files": [state._asdict() for state in states]}
 
 
-@router.post("/runs/{run}/small-files", response_model=UploadStates, dependencies=[needs("run:create")])
+@router.post("/runs/{run}/small-files", needs("run:create"), response_model=UploadStates)
 async def upload_small_files(request: Request, run: CheckedRunId, number: RunNumber, files: TheFiles) -> Any:
     """Send many small files in one body: of each its SHA-256 (32 bytes), its size (4 bytes), its content.
 
@@ -104,9 +104,7 @@ def _add_small(files: ReceivedFiles, run: str, number: int | None, body: bytes) 
     }
 
 
-@router.put(
-    "/runs/{run}/files/{sha256}", response_model=UploadStateSchema, dependencies=[needs("run:create")]
-)
+@router.put("/runs/{run}/files/{sha256}", needs("run:create"), response_model=UploadStateSchema)
 async def upload_piece(
     request: Request,
     run: CheckedRunId,

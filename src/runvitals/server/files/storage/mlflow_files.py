@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
 
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.registry import mlflow_file
 from runvitals.server.database.tables.runs import stored_file
 from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile, ensure_file
@@ -29,7 +29,7 @@ class PathEntry:
     bytes: int | None
 
 
-class MlflowFileTable:
+class MlflowFileTable(StoredTable):
     """The table of files by project and path.
 
     Example:
@@ -39,10 +39,16 @@ class MlflowFileTable:
         [PathEntry(path='a.txt', bytes=4)]
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def put(self, project_id: int, path: str, file: StoredFile, run_id: int | None, now_ms: int) -> None:
+    @in_transaction
+    def put(
+        self,
+        connection: Connection,
+        project_id: int,
+        path: str,
+        file: StoredFile,
+        run_id: int | None,
+        now_ms: int,
+    ) -> None:
         """Note that a path has a content, which is in the file store. Durable.
 
         Args:
@@ -54,16 +60,12 @@ class MlflowFileTable:
         folders = [path[:position] for position, letter in enumerate(path) if letter == "/"]
         conflicts = or_(mlflow_file.c.path.in_(folders), and_(*_within(f"{path}/")))
         other = select(mlflow_file.c.path).where(mlflow_file.c.project_id == project_id, conflicts).limit(1)
-
-        def work(connection: Connection) -> None:
-            conflict = connection.execute(other).scalar()
-            if conflict is not None:
-                raise PathTaken(conflict)
-            number = ensure_file(connection, file, now_ms)
-            row = {"project_id": project_id, "path": path, "run_id": run_id, "file_id": number}
-            put_rows(connection, mlflow_file, [{**row, "changed_ms": now_ms}])
-
-        self._database.write(work)
+        conflict = connection.execute(other).scalar()
+        if conflict is not None:
+            raise PathTaken(conflict)
+        number = ensure_file(connection, file, now_ms)
+        row = {"project_id": project_id, "path": path, "run_id": run_id, "file_id": number}
+        put_rows(connection, mlflow_file, [{**row, "changed_ms": now_ms}])
 
     def get(self, project_id: int, path: str) -> StoredFile | None:
         """The file at a path."""

@@ -172,13 +172,13 @@ TheCause = Annotated[str | None, Depends(the_cause)]
 By = Annotated[Literal["team", "project"], Query(description="`team`: by team or user.")]
 
 
-@router.get("/lost-hours", response_model=LostHoursSchema, dependencies=_READS)
+@router.get("/lost-hours", *_READS, response_model=LostHoursSchema)
 def lost_hours(period: ThePeriod, reports: TheLostTime) -> dict[str, Any]:
     """Device-hours that runs lost in a period, by cause. `project`, `entity` and filters choose the runs."""
     return reports.by_cause(period)
 
 
-@router.get("/lost-hours/runs", response_model=LosingRunsPage, dependencies=_READS)
+@router.get("/lost-hours/runs", *_READS, response_model=LosingRunsPage)
 def losing_runs(
     period: ThePeriod,
     reports: TheLostTime,
@@ -190,7 +190,7 @@ def losing_runs(
     return {"runs": rows, **_rest(page, len(rows), total)}
 
 
-@router.get("/lost-hours/places", response_model=LosingPlacesPage, dependencies=_READS)
+@router.get("/lost-hours/places", *_READS, response_model=LosingPlacesPage)
 def losing_places(
     period: ThePeriod,
     reports: TheLostTime,
@@ -203,13 +203,13 @@ def losing_places(
     return _places(period, reports, page, cause, readable, by)
 
 
-@router.get("/billing/lost-hours", response_model=LostHoursSchema, dependencies=_READS_ALL)
+@router.get("/billing/lost-hours", *_READS_ALL, response_model=LostHoursSchema)
 def lost_hours_of_all(period: ThePeriodOfAll, reports: TheLostTime) -> dict[str, Any]:
     """Device-hours that the runs of the organisation lost, also those that you may not read, by cause."""
     return reports.by_cause(period)
 
 
-@router.get("/billing/lost-hours/places", response_model=LosingPlacesPage, dependencies=_READS_ALL)
+@router.get("/billing/lost-hours/places", *_READS_ALL, response_model=LosingPlacesPage)
 def losing_places_of_all(
     period: ThePeriodOfAll,
     reports: TheLostTime,

@@ -33,7 +33,7 @@ class FindingRulesSchema(ResponseBody):
     remedies: dict[str, str]
 
 
-@router.get("/findings/rules", response_model=FindingRulesSchema, dependencies=[needs("public")])
+@router.get("/findings/rules", needs("public"), response_model=FindingRulesSchema)
 async def finding_rules() -> Any:
     """Every rule of findings, and the remedies for missing signals."""
     return {

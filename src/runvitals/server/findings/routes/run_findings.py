@@ -82,7 +82,7 @@ class FindingsSchema(ResponseBody):
     undecided: list[UndecidedSchema]
 
 
-@router.get("/runs/{run}/findings", response_model=FindingsSchema, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/findings", needs("run:read"), response_model=FindingsSchema)
 async def run_findings(
     request: Request,
     run: TheRun,

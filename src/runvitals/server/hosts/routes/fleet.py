@@ -22,7 +22,7 @@ from runvitals.server.runs.routes.parameters import Keys, Millis, TheFilter, The
 router = Router(responses=INVALID_PARAMETER)
 
 
-@router.get("/latest", response_model=list[models.LatestSchema], dependencies=[needs("filtered run:read")])
+@router.get("/latest", needs("filtered run:read"), response_model=list[models.LatestSchema])
 async def latest(request: Request, library: TheLibrary, run_filter: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
     """The newest values of all running runs, by host."""
     with answering(422):
@@ -30,7 +30,7 @@ async def latest(request: Request, library: TheLibrary, run_filter: TheFilter, k
     return await json_response(request, await run_in_threadpool(json_bytes, values))
 
 
-@router.get("/aggregate", response_model=models.Aggregate, dependencies=[needs("filtered run:read")])
+@router.get("/aggregate", needs("filtered run:read"), response_model=models.Aggregate)
 async def aggregate(
     request: Request,
     library: TheLibrary,

@@ -41,10 +41,7 @@ router = Router()
 
 
 @router.get(
-    "/hosts",
-    response_model=host_models.FleetPage,
-    responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
+    "/hosts", needs("filtered run:read"), response_model=host_models.FleetPage, responses=INVALID_PARAMETER
 )
 async def hosts(
     request: Request,
@@ -95,9 +92,9 @@ async def hosts(
 
 @router.get(
     "/hosts/{host:path}/metrics",
+    needs("filtered run:read"),
     response_model=host_models.HostSeries,
     responses=_ERRORS,
-    dependencies=[needs("filtered run:read")],
 )
 async def host_metrics(
     request: Request,
@@ -118,10 +115,7 @@ async def host_metrics(
 
 
 @router.get(
-    "/hosts/{host:path}",
-    response_model=host_models.HostDetail,
-    responses=_ERRORS,
-    dependencies=[needs("filtered run:read")],
+    "/hosts/{host:path}", needs("filtered run:read"), response_model=host_models.HostDetail, responses=_ERRORS
 )
 async def one_host(
     request: Request,

@@ -19,7 +19,7 @@ _SHARED_CAPABILITIES = ("stop", "views")
 router = Router()
 
 
-@router.get("/about", response_model=models.About, dependencies=[needs("public")])
+@router.get("/about", needs("public"), response_model=models.About)
 async def about(request: Request, library: TheLibrary) -> Any:
     """Return this server's version, kind and capabilities."""
     shared = _SHARED_CAPABILITIES if library.kind == "server" else ()

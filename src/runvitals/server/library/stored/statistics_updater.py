@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Final
 
 from runvitals.model.durations import HOUR_MS
+from runvitals.server.clock import Due
 from runvitals.server.library.stored.run import StoredRun
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_statistics import ComputedStatistics, DueRun
@@ -49,16 +49,14 @@ class StatisticsUpdater:
         self._monotonic = monotonic
         self._newest = 0
         self._running: set[int] = set()
-        self._full_check_ms = 0
+        self._full_check = Due()
         self.thread = SupervisedThread("run-statistics", self._turn, every_s=_EVERY_S)
 
     def __enter__(self) -> StatisticsUpdater:
         self.thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.thread.close()
 
     def _turn(self) -> bool:
@@ -73,7 +71,7 @@ class StatisticsUpdater:
         now_ms = self._clock()
         table = self._metadata_store.run_statistics
         running = table.running(now_ms)
-        full = now_ms >= self._full_check_ms
+        full = self._full_check.at(now_ms)
         if full:
             due = table.due(now_ms, _AT_ONCE)
         else:
@@ -84,7 +82,7 @@ class StatisticsUpdater:
             self._newest = max((self._newest, *(run.id for run in due)))
             self._running = running
             if full:
-                self._full_check_ms = now_ms + _FULL_CHECK_MS
+                self._full_check.wait(now_ms, _FULL_CHECK_MS)
 
     def _compute(self, due: Sequence[DueRun]) -> list[ComputedStatistics]:
         """Return the statistics of runs, of as many as there is time for."""

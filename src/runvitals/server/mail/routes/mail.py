@@ -80,13 +80,13 @@ class MailSent(ResponseBody):
     done: Literal["sent"]
 
 
-@router.get("/organisation/mail", dependencies=[needs("org:settings")])
+@router.get("/organisation/mail", needs("org:settings"))
 def mail_server(access: TheAccess, services: TheServices) -> MailServerState:
     """How mail is sent, without the password."""
     return _state(access, services)
 
 
-@router.put("/organisation/mail", dependencies=[needs("org:settings")])
+@router.put("/organisation/mail", needs("org:settings"))
 def put_mail_server(
     body: MailServer,
     access: TheAccess,
@@ -114,13 +114,13 @@ def put_mail_server(
     return _state(access, services)
 
 
-@router.delete("/organisation/mail", status_code=204, dependencies=[needs("org:settings")])
+@router.delete("/organisation/mail", needs("org:settings"), status_code=204)
 def remove_mail_server(access: TheAccess, requester: TheRequester, notices: TheNotices) -> None:
     """Forget the mail server and its password: no mail is sent any more."""
     put_settings(access, requester, notices, {SMTP_URL: None})
 
 
-@router.post("/organisation/mail/test", dependencies=[needs("org:settings")])
+@router.post("/organisation/mail/test", needs("org:settings"))
 def test_mail(body: MailTest, services: TheServices) -> MailSent:
     """Send a mail now. An error is what the mail server said, so that a wrong setting is found."""
     try:

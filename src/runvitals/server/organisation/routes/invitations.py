@@ -37,9 +37,9 @@ router = Router()
 
 @router.post(
     "/organisation/invitations",
+    needs("org:invite"),
     response_model=InvitationResults,
     response_model_exclude_unset=True,
-    dependencies=[needs("org:invite")],
 )
 def invite(
     people: OrganisationPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
@@ -51,9 +51,7 @@ def invite(
     return {"results": Inviter(access, requester, notices).invite(people, target)}
 
 
-@router.get(
-    "/organisation/invitations", response_model=InvitationsPage, dependencies=[needs("org:member_read")]
-)
+@router.get("/organisation/invitations", needs("org:member_read"), response_model=InvitationsPage)
 def invitations(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The pending invitations to the organisation, and those that ended within 30 days."""
     now_ms = access.clock()
@@ -64,9 +62,9 @@ def invitations(access: TheAccess, page: ThePage) -> dict[str, Any]:
 
 @router.post(
     "/organisation/invitations/{invitation}/resend",
+    needs("org:invite"),
     response_model=InvitationResult,
     response_model_exclude_unset=True,
-    dependencies=[needs("org:invite")],
 )
 def resend(
     invitation: InvitationId, notices: TheNotices, access: TheAccess, requester: TheRequester
@@ -78,7 +76,7 @@ def resend(
     return Inviter(access, requester, notices).resend(row)
 
 
-@router.delete("/organisation/invitations/{invitation}", status_code=204, dependencies=[needs("org:invite")])
+@router.delete("/organisation/invitations/{invitation}", needs("org:invite"), status_code=204)
 def revoke(invitation: InvitationId, access: TheAccess, requester: TheRequester) -> None:
     """End a pending invitation."""
     row = _own_or_managed(access, requester, invitation)

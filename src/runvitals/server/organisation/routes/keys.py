@@ -30,7 +30,7 @@ class OwnedKey(KeySchema):
 OwnedKeysPage = page_body("OwnedKeysPage", "A page of keys.", api_keys=list[OwnedKey])
 
 
-@router.get("/organisation/api-keys", response_model=OwnedKeysPage, dependencies=[needs("org:key_read")])
+@router.get("/organisation/api-keys", needs("org:key_read"), response_model=OwnedKeysPage)
 def keys(
     access: TheAccess,
     page: ThePage,
@@ -42,7 +42,7 @@ def keys(
     return {"api_keys": _with_owners(access.accounts, part), "total": len(rows), "next": cursor}
 
 
-@router.delete("/organisation/api-keys/{key}", status_code=204, dependencies=[needs("org:key_revoke")])
+@router.delete("/organisation/api-keys/{key}", needs("org:key_revoke"), status_code=204)
 def revoke_key(
     key: Annotated[str, Path(description="The shown part of the key.", max_length=64)],
     access: TheAccess,

@@ -91,7 +91,7 @@ class ReleasedName(ResponseBody):
 router = Router()
 
 
-@router.get("/organisation/members", response_model=OrgMembersPage, dependencies=[needs("org:member_read")])
+@router.get("/organisation/members", needs("org:member_read"), response_model=OrgMembersPage)
 def members(
     access: TheAccess,
     requester: TheRequester,
@@ -122,7 +122,7 @@ def members(
     return {**listed, "may": access.may_list(requester, Organisation(), may)}
 
 
-@router.patch("/organisation/members/{name}", dependencies=[needs("org:member_update")])
+@router.patch("/organisation/members/{name}", needs("org:member_update"))
 def change_member(
     name: UserName,
     changes: MemberChanges,
@@ -153,7 +153,7 @@ def change_member(
     return next(_to_schema(row, now_ms) for row in access.accounts.users.listed() if row.user.id == user.id)
 
 
-@router.delete("/organisation/members/{name}", dependencies=[needs("org:member_update")])
+@router.delete("/organisation/members/{name}", needs("org:member_update"))
 def delete_member(
     name: UserName, access: TheAccess, requester: TheRequester, notices: TheNotices
 ) -> DeletedMember:
@@ -174,9 +174,7 @@ def delete_member(
 
 
 @router.post(
-    "/organisation/members/{name}/reset",
-    response_model_exclude_unset=True,
-    dependencies=[needs("org:member_update")],
+    "/organisation/members/{name}/reset", needs("org:member_update"), response_model_exclude_unset=True
 )
 def reset_link(name: UserName, access: TheAccess, requester: TheRequester, notices: TheNotices) -> ResetLink:
     """Send a link with which a user sets a new password within an hour.
@@ -195,7 +193,7 @@ def reset_link(name: UserName, access: TheAccess, requester: TheRequester, notic
     return ResetLink(sent=False, url=f"/-/reset#{secret}")
 
 
-@router.post("/organisation/names/{name}/release", dependencies=[needs("name:release")])
+@router.post("/organisation/names/{name}/release", needs("name:release"))
 def release_name(
     name: Annotated[str, Path(max_length=64)], access: TheAccess, requester: TheRequester
 ) -> ReleasedName:

@@ -74,7 +74,7 @@ class DeletedRole(ResponseBody):
 router = Router()
 
 
-@router.get("/organisation/roles", response_model=RolesPage, dependencies=[needs("org:role_read")])
+@router.get("/organisation/roles", needs("org:role_read"), response_model=RolesPage)
 def roles(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The custom roles by name, and the actions that one may add (`permissions`)."""
     rows = sorted(access.accounts.roles.all(), key=lambda row: row.name.casefold())
@@ -83,7 +83,7 @@ def roles(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str
     return {**listed, "permissions": sorted(action.value for action in CUSTOM_ACTIONS), "may": may}
 
 
-@router.post("/organisation/roles", status_code=201, dependencies=[needs("org:role_manage")])
+@router.post("/organisation/roles", needs("org:role_manage"), status_code=201)
 def create_role(
     new: NewRole, access: TheAccess, requester: TheRequester, response: Response
 ) -> CustomRoleSchema:
@@ -101,7 +101,7 @@ def create_role(
     return _to_schema(row)
 
 
-@router.patch("/organisation/roles/{role}", dependencies=[needs("org:role_manage")])
+@router.patch("/organisation/roles/{role}", needs("org:role_manage"))
 def change_role(
     role: RoleName, changes: RoleChanges, access: TheAccess, requester: TheRequester
 ) -> CustomRoleSchema:
@@ -125,7 +125,7 @@ def change_role(
     return _to_schema(row)
 
 
-@router.delete("/organisation/roles/{role}", dependencies=[needs("org:role_manage")])
+@router.delete("/organisation/roles/{role}", needs("org:role_manage"))
 def delete_role(role: RoleName, access: TheAccess, requester: TheRequester) -> DeletedRole:
     """Delete a custom role. Who has it keeps its base role; the response says how many they are."""
     people = access.accounts.roles.delete(role, requester.actor, access.clock())

@@ -29,7 +29,7 @@ class ShownSecret(ResponseBody):
     secret: str
 
 
-@router.get("/organisation/scim-secret", dependencies=[needs("org:settings")])
+@router.get("/organisation/scim-secret", needs("org:settings"))
 def scim_state(access: TheAccess) -> Provisioning:
     """Return whether there is a secret, when the provider last used it, and where it sends its requests."""
     secret = access.accounts.scim.secret()
@@ -41,14 +41,14 @@ def scim_state(access: TheAccess) -> Provisioning:
     )
 
 
-@router.post("/organisation/scim-secret", status_code=201, dependencies=[needs("org:settings")])
+@router.post("/organisation/scim-secret", needs("org:settings"), status_code=201)
 def create_scim_secret(access: TheAccess, requester: TheRequester) -> ShownSecret:
     """Make a secret, which is shown once; the one before stops working."""
     check_session(requester)
     return ShownSecret(secret=access.accounts.scim.new_secret(requester.actor, access.clock()))
 
 
-@router.delete("/organisation/scim-secret", status_code=204, dependencies=[needs("org:settings")])
+@router.delete("/organisation/scim-secret", needs("org:settings"), status_code=204)
 def remove_scim_secret(access: TheAccess, requester: TheRequester) -> None:
     """End provisioning: the secret stops working. Users and teams stay."""
     access.accounts.scim.remove_secret(requester.actor, access.clock())

@@ -49,13 +49,13 @@ class OrganisationSettingsSchema(ResponseBody):
     public_links: int = Field(description="That work now: they end if public links are switched off.")
 
 
-@router.get("/organisation/settings", response_model_exclude_unset=True, dependencies=[needs("org:settings")])
+@router.get("/organisation/settings", needs("org:settings"), response_model_exclude_unset=True)
 def settings(access: TheAccess, services: TheServices) -> OrganisationSettingsSchema:
     """All settings, each with whether it can be changed and what is allowed, and the picture."""
     return _settings(access, services.box)
 
 
-@router.put("/organisation/settings", response_model_exclude_unset=True, dependencies=[needs("org:settings")])
+@router.put("/organisation/settings", needs("org:settings"), response_model_exclude_unset=True)
 def change_settings(
     changes: dict[str, Any],
     access: TheAccess,

@@ -34,7 +34,7 @@ class OrgTeamSchema(ResponseBody):
 OrgTeamsPage = page_body("OrgTeamsPage", "A page of teams.", teams=list[OrgTeamSchema])
 
 
-@router.get("/organisation/teams", response_model=OrgTeamsPage, dependencies=[needs("org:member_read")])
+@router.get("/organisation/teams", needs("org:member_read"), response_model=OrgTeamsPage)
 def teams(
     access: TheAccess,
     page: ThePage,

@@ -49,14 +49,14 @@ GuestLinksPage = page_body("GuestLinksPage", "A page of guest links.", links=lis
 router = Router()
 
 
-@router.get(f"{PATH}/links", response_model=GuestLinksPage, dependencies=[needs("project:share")])
+@router.get(f"{PATH}/links", needs("project:share"), response_model=GuestLinksPage)
 def project_links(project: TheProject, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The valid links to a project."""
     rows = access.accounts.guest_links.all(access.clock(), project_id=project.id)
     return page_of("links", rows, lambda row: row.id, page)
 
 
-@router.post(f"{PATH}/links", status_code=201, dependencies=[needs("project:share")])
+@router.post(f"{PATH}/links", needs("project:share"), status_code=201)
 def create_project_link(
     project: TheProject, new: NewLink, access: TheAccess, requester: TheRequester
 ) -> ShownGuestLink:
@@ -68,7 +68,7 @@ def create_project_link(
     return shown_link(secret, row)
 
 
-@router.delete(f"{PATH}/links/{{link}}", status_code=204, dependencies=[needs("project:share")])
+@router.delete(f"{PATH}/links/{{link}}", needs("project:share"), status_code=204)
 def revoke_project_link(
     project: TheProject, link: LinkId, access: TheAccess, requester: TheRequester
 ) -> None:
@@ -77,7 +77,7 @@ def revoke_project_link(
     revoke_listed(access, requester, rows, link)
 
 
-@router.get(f"{RUN_PATH}/links", response_model=GuestLinksPage, dependencies=[needs("project:share")])
+@router.get(f"{RUN_PATH}/links", needs("project:share"), response_model=GuestLinksPage)
 def run_links(
     run: str, number: RunNumber, access: TheAccess, requester: TheRequester, page: ThePage
 ) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def run_links(
     return page_of("links", rows, lambda row: row.id, page)
 
 
-@router.post(f"{RUN_PATH}/links", status_code=201, dependencies=[needs("project:share")])
+@router.post(f"{RUN_PATH}/links", needs("project:share"), status_code=201)
 def create_run_link(
     run: str, number: RunNumber, new: NewLink, access: TheAccess, requester: TheRequester
 ) -> ShownGuestLink:
@@ -99,7 +99,7 @@ def create_run_link(
     return shown_link(secret, row)
 
 
-@router.delete(f"{RUN_PATH}/links/{{link}}", status_code=204, dependencies=[needs("project:share")])
+@router.delete(f"{RUN_PATH}/links/{{link}}", needs("project:share"), status_code=204)
 def revoke_run_link(
     run: str, number: RunNumber, link: LinkId, access: TheAccess, requester: TheRequester
 ) -> None:

@@ -58,7 +58,7 @@ ProjectMembersPage = page_body(
 router = Router()
 
 
-@router.get(f"{PATH}/members", response_model=ProjectMembersPage, dependencies=[needs("project:read")])
+@router.get(f"{PATH}/members", needs("project:read"), response_model=ProjectMembersPage)
 def members(project: TheProject, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Who was added to a project, by name. In a team's project, others have their role in the team."""
     # A public project, or a link to one, does not show who works in the team.
@@ -68,7 +68,7 @@ def members(project: TheProject, access: TheAccess, requester: TheRequester, pag
     return page_of("members", rows, _sort_key, page)
 
 
-@router.post(f"{PATH}/members", status_code=201, dependencies=[needs("project:manage_members")])
+@router.post(f"{PATH}/members", needs("project:manage_members"), status_code=201)
 def add_member(
     project: TheProject, new: NewMember, access: TheAccess, requester: TheRequester
 ) -> ProjectMemberSchema:
@@ -91,7 +91,7 @@ def add_member(
     return _member(access, project, new.name, new.service_account)
 
 
-@router.patch(f"{PATH}/members/{{member}}", dependencies=[needs("project:manage_members")])
+@router.patch(f"{PATH}/members/{{member}}", needs("project:manage_members"))
 def change_member(
     project: TheProject,
     member: MemberName,
@@ -109,7 +109,7 @@ def change_member(
     return _member(access, project, member, False)
 
 
-@router.delete(f"{PATH}/members/{{member}}", status_code=204, dependencies=[needs("project:manage_members")])
+@router.delete(f"{PATH}/members/{{member}}", needs("project:manage_members"), status_code=204)
 def remove_member(
     project: TheProject,
     member: MemberName,
@@ -125,7 +125,7 @@ def remove_member(
     access.rights_changed()
 
 
-@router.post(f"{PATH}/join", status_code=201, dependencies=[needs("project:join")])
+@router.post(f"{PATH}/join", needs("project:join"), status_code=201)
 def join_project(
     project: TheProject, access: TheAccess, requester: TheRequester, notices: TheNotices
 ) -> ProjectMemberSchema:

@@ -100,9 +100,9 @@ router = Router()
 
 @router.get(
     "/entities/{entity}/projects",
+    needs("filtered project:read"),
     response_model=ListedProjectsPage,
     response_model_exclude_unset=True,
-    dependencies=[needs("filtered project:read")],
 )
 def projects(
     entity: EntityName,
@@ -120,9 +120,7 @@ def projects(
     return page_of("projects", rows, lambda row: row.name, page, partial(project_json, entity))
 
 
-@router.post(
-    "/entities/{entity}/projects", status_code=201, dependencies=[needs("project:create")], **PROJECT_RESPONSE
-)
+@router.post("/entities/{entity}/projects", needs("project:create"), status_code=201, **PROJECT_RESPONSE)
 def create_project(
     entity: EntityName,
     new: NewProject,
@@ -159,7 +157,7 @@ def create_project(
     return project_detail(access, requester, row.id, outside)
 
 
-@router.get(PATH, dependencies=[needs("project:read")], **PROJECT_RESPONSE)
+@router.get(PATH, needs("project:read"), **PROJECT_RESPONSE)
 def read_project(
     project: TheProject, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> dict[str, Any]:
@@ -167,9 +165,7 @@ def read_project(
     return project_detail(access, requester, project.id, outside)
 
 
-@router.patch(
-    PATH, dependencies=[needs("project:read", or_else="project:update_visibility")], **PROJECT_RESPONSE
-)
+@router.patch(PATH, needs("project:read", or_else="project:update_visibility"), **PROJECT_RESPONSE)
 def change_project(
     project: TheProject,
     changes: EntityProjectChanges,
@@ -210,7 +206,7 @@ def change_project(
     return project_detail(access, requester, project.id, outside)
 
 
-@router.delete(PATH, response_model=TrashedProject, status_code=202, dependencies=[needs("project:delete")])
+@router.delete(PATH, needs("project:delete"), response_model=TrashedProject, status_code=202)
 def delete_project(
     project: TheProject, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
@@ -235,7 +231,7 @@ def delete_project(
     }
 
 
-@router.post(f"{PATH}/restore", dependencies=[needs("project:delete")], **PROJECT_RESPONSE)
+@router.post(f"{PATH}/restore", needs("project:delete"), **PROJECT_RESPONSE)
 def restore_project(
     project: TheProject,
     access: TheAccess,
@@ -252,7 +248,7 @@ def restore_project(
     return project_detail(access, requester, project.id, outside)
 
 
-@router.post(f"{PATH}/transfer", dependencies=[needs("project:transfer")], **PROJECT_RESPONSE)
+@router.post(f"{PATH}/transfer", needs("project:transfer"), **PROJECT_RESPONSE)
 def transfer_project(
     project: TheProject,
     transfer: Transfer,
@@ -283,13 +279,13 @@ def transfer_project(
     return project_detail(access, requester, project.id, outside)
 
 
-@router.put(f"{PATH}/star", status_code=204, dependencies=[needs("project:read")])
+@router.put(f"{PATH}/star", needs("project:read"), status_code=204)
 def star(project: TheProject, access: TheAccess, requester: TheRequester) -> None:
     """Mark a project with a star, for the requester alone."""
     access.accounts.owned_projects.set_star(project.id, _user_id(requester), True)
 
 
-@router.delete(f"{PATH}/star", status_code=204, dependencies=[needs("project:read")])
+@router.delete(f"{PATH}/star", needs("project:read"), status_code=204)
 def unstar(project: TheProject, access: TheAccess, requester: TheRequester) -> None:
     """Remove the star."""
     access.accounts.owned_projects.set_star(project.id, _user_id(requester), False)
@@ -334,7 +330,7 @@ def _user_id(requester: Requester) -> int:
     return requester.principal.id
 
 
-@router.get("/entities/{entity}/defaults", response_model=ProjectDefaults, dependencies=[needs("team:read")])
+@router.get("/entities/{entity}/defaults", needs("team:read"), response_model=ProjectDefaults)
 def defaults(entity: EntityName, access: TheAccess) -> Any:
     """Return whether clients save code, and the visibility of new projects."""
     number = access.accounts.entity_id(entity)

@@ -17,7 +17,7 @@ from runvitals.server.runs.routes.parameters import (
 router = Router()
 
 
-@router.get("/projects", response_model=list[models.ProjectSchema], dependencies=[needs("filtered run:read")])
+@router.get("/projects", needs("filtered run:read"), response_model=list[models.ProjectSchema])
 async def projects(
     library: TheLibrary,
     readable: TheReadableRuns,

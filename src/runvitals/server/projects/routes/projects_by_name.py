@@ -34,10 +34,7 @@ router = Router()
 
 
 @router.patch(
-    "/projects/{project:path}",
-    response_model=models.ProjectDone,
-    responses=_ERRORS,
-    dependencies=[needs("project:update")],
+    "/projects/{project:path}", needs("project:update"), response_model=models.ProjectDone, responses=_ERRORS
 )
 async def rename_project(
     request: Request,
@@ -57,10 +54,7 @@ async def rename_project(
 
 
 @router.delete(
-    "/projects/{project:path}",
-    response_model=models.ProjectDone,
-    responses=_ERRORS,
-    dependencies=[needs("project:delete")],
+    "/projects/{project:path}", needs("project:delete"), response_model=models.ProjectDone, responses=_ERRORS
 )
 async def delete_project(
     request: Request, project: ProjectName, library: TheEditableLibrary, number: ProjectNumber

@@ -40,7 +40,7 @@ class SharedPlace(ResponseBody):
     expires_ms: int | None = Field(description="None: until the link is revoked.")
 
 
-@router.get("/shared", response_model=SharedPlace, dependencies=[needs(PUBLIC), with_accounts()])
+@router.get("/shared", needs(PUBLIC), with_accounts(), response_model=SharedPlace)
 def shared(
     access: TheAccess,
     requester: TheRequester,

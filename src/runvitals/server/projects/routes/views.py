@@ -76,7 +76,7 @@ class ViewsSchema(ResponseBody):
     next: str | None = Field(None, description="Always None: a project has few views.")
 
 
-@router.get("/views", response_model=ViewsSchema, dependencies=[needs("filtered workspace:read")])
+@router.get("/views", needs("filtered workspace:read"), response_model=ViewsSchema)
 def list_views(
     access: TheAccess,
     requester: TheRequester,
@@ -95,7 +95,7 @@ def list_views(
     }
 
 
-@router.post("/views", response_model=ViewSchema, status_code=201, dependencies=[needs(AUTHENTICATED)])
+@router.post("/views", needs(AUTHENTICATED), response_model=ViewSchema, status_code=201)
 def create_view(access: TheAccess, requester: TheRequester, view: NewView) -> dict[str, Any]:
     """Save a view of a project."""
     _check_writes(requester)
@@ -111,7 +111,7 @@ def create_view(access: TheAccess, requester: TheRequester, view: NewView) -> di
     return _to_response(access, requester, created, owner_project)
 
 
-@router.patch("/views/{view}", response_model=ViewSchema, dependencies=[needs(AUTHENTICATED)])
+@router.patch("/views/{view}", needs(AUTHENTICATED), response_model=ViewSchema)
 def change_view(
     access: TheAccess, requester: TheRequester, view: ViewId, changes: ViewChanges
 ) -> dict[str, Any]:
@@ -136,7 +136,7 @@ def change_view(
     return _to_response(access, requester, changed, owner_project)
 
 
-@router.delete("/views/{view}", status_code=204, dependencies=[needs(AUTHENTICATED)])
+@router.delete("/views/{view}", needs(AUTHENTICATED), status_code=204)
 def delete_view(access: TheAccess, requester: TheRequester, view: ViewId) -> None:
     """Delete a view."""
     _check_writes(requester)

@@ -19,6 +19,7 @@ from runvitals.server.database.tables.accounts import (
     service_account,
     user_account,
 )
+from runvitals.server.database.tables.reports import report, report_share
 from runvitals.server.database.tables.runs import project, run
 from runvitals.server.database.team_places import require_same_place
 from runvitals.server.projects.storage.guest_links import revoke_links, to_projects
@@ -188,8 +189,8 @@ class ProjectMemberTable(StoredTable):
     ) -> None:
         """Give a project to another team or user.
 
-        Members who are not in the new team are dropped, and guest links are revoked: the new owner did not
-        make them.
+        Members who are not in the new team are dropped, reports are no longer shared with them, and guest
+        links are revoked: the new owner did not make them.
 
         Raises:
             NameTaken: the new owner has a project of the same name, or a run with the run id of one of its
@@ -206,6 +207,9 @@ class ProjectMemberTable(StoredTable):
         team = select(membership.c.user_id).where(membership.c.team_id == entity_id)
         strangers = (project_member.c.user_id.is_(None)) | (project_member.c.user_id.not_in(team))
         connection.execute(delete(project_member).where(project_member.c.project_id == project_id, strangers))
+        reports = select(report.c.id).where(report.c.project_id == project_id)
+        shared = (report_share.c.report_id.in_(reports), report_share.c.user_id.not_in(team))
+        connection.execute(delete(report_share).where(*shared))
         stays = connection.execute(team.where(membership.c.user_id == row.owner_id)).first() is not None
         of_space = select(user_account.c.id).where(user_account.c.entity_id == entity_id)
         new_owner = row.owner_id if stays else connection.execute(of_space).scalar()

@@ -36,9 +36,7 @@ router = Router()
 
 
 @router.get(
-    f"{REGISTRY}/collections",
-    response_model=models.RegistryCollectionsPage,
-    dependencies=requires("registry:read"),
+    f"{REGISTRY}/collections", *requires("registry:read"), response_model=models.RegistryCollectionsPage
 )
 def collections(
     registry: TheRegistryOfPath,
@@ -65,9 +63,7 @@ def _collection(row: RegistryCollection) -> dict[str, Any]:
     }
 
 
-@router.get(
-    COLLECTION, response_model=models.RegistryCollectionDetail, dependencies=requires("registry:read")
-)
+@router.get(COLLECTION, *requires("registry:read"), response_model=models.RegistryCollectionDetail)
 def collection(
     registry: TheRegistryOfPath, collection: TheCollection, outside: TheOutsideServices
 ) -> dict[str, Any]:
@@ -84,9 +80,7 @@ def _detail(registry: NamedRegistry, row: Collection, outside: OutsideServices) 
     }
 
 
-@router.patch(
-    COLLECTION, response_model=models.RegistryCollectionDetail, dependencies=requires("registry:link")
-)
+@router.patch(COLLECTION, *requires("registry:link"), response_model=models.RegistryCollectionDetail)
 def change(
     body: models.CollectionChanges,
     registry: TheRegistryOfPath,
@@ -100,7 +94,7 @@ def change(
     return _detail(registry, changed, outside)
 
 
-@router.delete(COLLECTION, status_code=204, dependencies=requires("registry:link"))
+@router.delete(COLLECTION, *requires("registry:link"), status_code=204)
 def delete(registry: TheRegistryOfPath, collection: TheCollection) -> None:
     """Delete a collection; versions stay in the projects that logged them."""
     table = registry.access.metadata_store.artifacts.collections
@@ -110,7 +104,7 @@ def delete(registry: TheRegistryOfPath, collection: TheCollection) -> None:
 # Aliases
 
 
-@router.put(f"{COLLECTION}/aliases/{{alias}}", status_code=204, dependencies=requires("registry:alias"))
+@router.put(f"{COLLECTION}/aliases/{{alias}}", *requires("registry:alias"), status_code=204)
 def set_alias(
     alias: Alias, body: models.AliasTarget, registry: TheRegistryOfPath, collection: TheCollection
 ) -> None:
@@ -122,7 +116,7 @@ def set_alias(
     table.add_aliases(collection.id, version.version.id, [alias], registry.now_ms, registry.changer)
 
 
-@router.delete(f"{COLLECTION}/aliases/{{alias}}", status_code=204, dependencies=requires("registry:alias"))
+@router.delete(f"{COLLECTION}/aliases/{{alias}}", *requires("registry:alias"), status_code=204)
 def delete_alias(alias: Alias, registry: TheRegistryOfPath, collection: TheCollection) -> None:
     """Remove an alias."""
     with checking("alias"):
@@ -141,9 +135,7 @@ class ArtifactConflictError(DetailedError):
         super().__init__(409, str(error), {})
 
 
-@router.get(
-    f"{COLLECTION}/history", response_model=models.AliasHistory, dependencies=requires("registry:read")
-)
+@router.get(f"{COLLECTION}/history", *requires("registry:read"), response_model=models.AliasHistory)
 def history(registry: TheRegistryOfPath, collection: TheCollection, page: ThePage) -> dict[str, Any]:
     """Who set which aliases, and linked and unlinked which versions."""
     target = f"{registry.row.name}/{collection.name}"

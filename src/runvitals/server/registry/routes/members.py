@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import HTTPException, Path
 from pydantic import Field
 
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.listing import ThePage, page_of, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.registry.routes.parameters import REGISTRY, NamedRegistry, TheRegistryOfPath, requires
@@ -45,23 +45,19 @@ class RegistryMemberSchema(ResponseBody):
     created_ms: int = Field(description="Since when they have the role.")
 
 
-class RegistryMembersPage(ResponseBody):
-    """A page of the members of a registry, by name."""
-
-    members: list[RegistryMemberSchema]
-    total: int
-    next: str | None
+RegistryMembersPage = page_body(
+    "RegistryMembersPage", "A page of the members of a registry, by name.", members=list[RegistryMemberSchema]
+)
 
 
-class RegistryTeamsPage(ResponseBody):
-    """A page of the teams with a role in a registry, by name."""
+RegistryTeamsPage = page_body(
+    "RegistryTeamsPage",
+    "A page of the teams with a role in a registry, by name.",
+    teams=list[RegistryMemberSchema],
+)
 
-    teams: list[RegistryMemberSchema]
-    total: int
-    next: str | None
 
-
-@router.get(f"{REGISTRY}/members", response_model=RegistryMembersPage, dependencies=requires("registry:read"))
+@router.get(f"{REGISTRY}/members", *requires("registry:read"), response_model=RegistryMembersPage)
 def members(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     """The members of a registry of the organisation; that of a team has none of its own."""
     rows, total = registry.access.metadata_store.registry_members.page(
@@ -70,7 +66,7 @@ def members(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     return stored_page("members", [_shown(row) for row in rows], total, page)
 
 
-@router.put(_MEMBER, status_code=204, dependencies=requires("registry:manage_admins"))
+@router.put(_MEMBER, *requires("registry:manage_admins"), status_code=204)
 def put_member(name: Name, body: RegistryMemberRole, registry: TheRegistryOfPath) -> None:
     """Add a user to a registry of the organisation, or change their role there."""
     check_has_members(registry)
@@ -81,7 +77,7 @@ def put_member(name: Name, body: RegistryMemberRole, registry: TheRegistryOfPath
     registry.access.rights_changed()
 
 
-@router.delete(_MEMBER, status_code=204, dependencies=requires("registry:manage_admins"))
+@router.delete(_MEMBER, *requires("registry:manage_admins"), status_code=204)
 def remove_member(name: Name, registry: TheRegistryOfPath) -> None:
     """Remove a user from a registry of the organisation."""
     check_has_members(registry)
@@ -92,13 +88,13 @@ def remove_member(name: Name, registry: TheRegistryOfPath) -> None:
     registry.access.rights_changed()
 
 
-@router.get(f"{REGISTRY}/teams", response_model=RegistryTeamsPage, dependencies=requires("registry:read"))
+@router.get(f"{REGISTRY}/teams", *requires("registry:read"), response_model=RegistryTeamsPage)
 def teams(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     """The teams with a role in a registry of the organisation, without hidden ones."""
     return page_of("teams", teams_of(registry), lambda row: row.name, page, _shown)
 
 
-@router.put(_TEAM, status_code=204, dependencies=requires("registry:manage_admins"))
+@router.put(_TEAM, *requires("registry:manage_admins"), status_code=204)
 def put_team(name: Name, body: RegistryTeamRole, registry: TheRegistryOfPath) -> None:
     """Give the members of a team a role in a registry of the organisation, while they are members."""
     check_has_members(registry)
@@ -108,7 +104,7 @@ def put_team(name: Name, body: RegistryTeamRole, registry: TheRegistryOfPath) ->
     registry.access.rights_changed()
 
 
-@router.delete(_TEAM, status_code=204, dependencies=requires("registry:manage_admins"))
+@router.delete(_TEAM, *requires("registry:manage_admins"), status_code=204)
 def remove_team(name: Name, registry: TheRegistryOfPath) -> None:
     """Take a team its role in a registry of the organisation."""
     check_has_members(registry)

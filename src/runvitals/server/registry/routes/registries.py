@@ -15,7 +15,7 @@ from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Registry
 from runvitals.server.artifacts.storage.protection import Changer
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import PageRequest, ThePage, page_of, stored_page
 from runvitals.server.http.router import Router
@@ -106,12 +106,11 @@ class RegistryAdminSchema(ResponseBody):
     created_ms: int = Field(description="Since when.")
 
 
-class RegistryAdminsPage(ResponseBody):
-    """A page of the administrators of a registry, by name."""
-
-    admins: list[RegistryAdminSchema]
-    total: int
-    next: str | None
+RegistryAdminsPage = page_body(
+    "RegistryAdminsPage",
+    "A page of the administrators of a registry, by name.",
+    admins=list[RegistryAdminSchema],
+)
 
 
 def _page(
@@ -135,11 +134,7 @@ def _registry(row: RegistryRow) -> dict[str, Any]:
     return {name: getattr(row, name) for name in RegistrySchema.model_fields}
 
 
-@router.get(
-    "/registries",
-    response_model=RegistriesPage,
-    dependencies=[needs("filtered registry:read"), with_accounts()],
-)
+@router.get("/registries", needs("filtered registry:read"), with_accounts(), response_model=RegistriesPage)
 def all_registries(
     access: TheAccess, requester: TheRequester, page: ThePage, text: Text = "", sort: Sort = "name"
 ) -> dict[str, Any]:
@@ -150,9 +145,7 @@ def all_registries(
     return _page(access, requester, page, None, text, sort, access.directory.owner_named(ORGANISATION))
 
 
-@router.get(
-    TEAM, response_model=RegistriesPage, dependencies=[needs("filtered registry:read"), with_accounts()]
-)
+@router.get(TEAM, needs("filtered registry:read"), with_accounts(), response_model=RegistriesPage)
 def registries(
     team: str,
     access: TheAccess,
@@ -168,7 +161,7 @@ def registries(
     return _page(access, requester, page, owner.id, text, sort, owner)
 
 
-@router.post(TEAM, response_model=RegistryDetail, status_code=201, dependencies=requires("registry:link"))
+@router.post(TEAM, *requires("registry:link"), response_model=RegistryDetail, status_code=201)
 def create(
     body: NewRegistry, team: str, access: TheAccess, requester: TheRequester, response: Response
 ) -> dict[str, Any]:
@@ -216,13 +209,13 @@ def _detail(registry: NamedRegistry) -> dict[str, Any]:
     }
 
 
-@router.get(REGISTRY, response_model=RegistryDetail, dependencies=requires("registry:read"))
+@router.get(REGISTRY, *requires("registry:read"), response_model=RegistryDetail)
 def registry(registry: TheRegistryOfPath) -> dict[str, Any]:
     """A registry with its administrators and protected aliases."""
     return _detail(registry)
 
 
-@router.patch(REGISTRY, response_model=RegistryDetail, dependencies=requires("registry:link"))
+@router.patch(REGISTRY, *requires("registry:link"), response_model=RegistryDetail)
 def change(body: RegistryChanges, registry: TheRegistryOfPath) -> dict[str, Any]:
     """Describe a registry; its administrators and those of its owner change the rest."""
     if body.visibility is not None:
@@ -240,7 +233,7 @@ def change(body: RegistryChanges, registry: TheRegistryOfPath) -> dict[str, Any]
     return _detail(NamedRegistry(row, resource, registry.access, registry.requester))
 
 
-@router.delete(REGISTRY, status_code=204, dependencies=requires("registry:manage_admins"))
+@router.delete(REGISTRY, *requires("registry:manage_admins"), status_code=204)
 def delete(registry: TheRegistryOfPath) -> None:
     """Delete a registry with its collections; versions stay in the projects that logged them."""
     registry.access.metadata_store.registries.delete(registry.row.id, registry.now_ms, registry.changer)
@@ -250,14 +243,14 @@ def delete(registry: TheRegistryOfPath) -> None:
 # Administrators
 
 
-@router.get(f"{REGISTRY}/admins", response_model=RegistryAdminsPage, dependencies=requires("registry:read"))
+@router.get(f"{REGISTRY}/admins", *requires("registry:read"), response_model=RegistryAdminsPage)
 def admins(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     """The administrators of a registry."""
     rows = registry.access.metadata_store.registries.admins(registry.row.id)
     return page_of("admins", rows, lambda row: row.name, page)
 
 
-@router.put(f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins"))
+@router.put(f"{REGISTRY}/admins/{{name}}", *requires("registry:manage_admins"), status_code=204)
 def add_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOfPath) -> None:
     """Make a member of the team an administrator; in a registry of the organisation, any user who writes."""
     user_id = who_may_administer(registry, name)
@@ -267,9 +260,7 @@ def add_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOf
     registry.access.rights_changed()
 
 
-@router.delete(
-    f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins")
-)
+@router.delete(f"{REGISTRY}/admins/{{name}}", *requires("registry:manage_admins"), status_code=204)
 def remove_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOfPath) -> None:
     """Take a user the administration; without an administrator, those of the team appoint the next one."""
     registry.access.metadata_store.registries.remove_admin(
@@ -281,11 +272,7 @@ def remove_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistr
 # Protected aliases
 
 
-@router.put(
-    f"{REGISTRY}/protected-aliases/{{alias}}",
-    status_code=204,
-    dependencies=requires("registry:protected_alias"),
-)
+@router.put(f"{REGISTRY}/protected-aliases/{{alias}}", *requires("registry:protected_alias"), status_code=204)
 def protect(alias: Alias, registry: TheRegistryOfPath) -> None:
     """Protect an alias in all collections: only administrators of the registry set, move and remove it."""
     with checking("alias"):
@@ -295,9 +282,7 @@ def protect(alias: Alias, registry: TheRegistryOfPath) -> None:
 
 
 @router.delete(
-    f"{REGISTRY}/protected-aliases/{{alias}}",
-    status_code=204,
-    dependencies=requires("registry:protected_alias"),
+    f"{REGISTRY}/protected-aliases/{{alias}}", *requires("registry:protected_alias"), status_code=204
 )
 def unprotect(alias: Alias, registry: TheRegistryOfPath) -> None:
     """Let everybody who may link set an alias again."""

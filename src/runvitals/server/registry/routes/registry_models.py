@@ -8,7 +8,7 @@ from fastapi import Query
 from pydantic import Field
 
 from runvitals.server.artifacts.routes.artifact_models import CollectionSchema
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 
 Alias = Annotated[str, Field(max_length=256)]
 Tag = Annotated[str | None, Query(description="Only what has this tag.", max_length=256)]
@@ -23,12 +23,11 @@ class RegistryCollectionSchema(CollectionSchema):
     downloads: int = Field(description="Of all its versions.")
 
 
-class RegistryCollectionsPage(ResponseBody):
-    """A page of the collections of a registry."""
-
-    collections: list[RegistryCollectionSchema]
-    total: int
-    next: str | None
+RegistryCollectionsPage = page_body(
+    "RegistryCollectionsPage",
+    "A page of the collections of a registry.",
+    collections=list[RegistryCollectionSchema],
+)
 
 
 class RegistryCollectionDetail(RegistryCollectionSchema):
@@ -89,12 +88,9 @@ class LinkedVersionSchema(ResponseBody):
     fields: dict[str, str | float] = Field(description="Those of the run that were asked for.")
 
 
-class LinkedVersionsPage(ResponseBody):
-    """A page of versions, the newest first."""
-
-    versions: list[LinkedVersionSchema]
-    total: int
-    next: str | None
+LinkedVersionsPage = page_body(
+    "LinkedVersionsPage", "A page of versions, the newest first.", versions=list[LinkedVersionSchema]
+)
 
 
 class LinkedVersionDetail(LinkedVersionSchema):
@@ -146,9 +142,6 @@ class AliasChange(ResponseBody):
     version_before: int | None
 
 
-class AliasHistory(ResponseBody):
-    """A page of the changes of a collection, the newest first."""
-
-    changes: list[AliasChange]
-    total: int
-    next: str | None
+AliasHistory = page_body(
+    "AliasHistory", "A page of the changes of a collection, the newest first.", changes=list[AliasChange]
+)

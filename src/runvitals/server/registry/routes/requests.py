@@ -12,7 +12,7 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.events.outbox import Notification
-from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
@@ -79,12 +79,9 @@ class AliasRequestSchema(ResponseBody):
     comments: int
 
 
-class AliasRequestsPage(ResponseBody):
-    """A page of requests, the newest first."""
-
-    requests: list[AliasRequestSchema]
-    total: int
-    next: str | None
+AliasRequestsPage = page_body(
+    "AliasRequestsPage", "A page of requests, the newest first.", requests=list[AliasRequestSchema]
+)
 
 
 class RequestCommentSchema(ResponseBody):
@@ -103,7 +100,7 @@ class AliasRequestDetail(AliasRequestSchema):
     may: list[str] = Field(description="`approve`, `decline`, `withdraw`, `comment`.")
 
 
-@router.get(f"{REGISTRY}/requests", response_model=AliasRequestsPage, dependencies=requires("registry:read"))
+@router.get(f"{REGISTRY}/requests", *requires("registry:read"), response_model=AliasRequestsPage)
 def requests(
     registry: TheRegistryOfPath,
     page: ThePage,
@@ -119,10 +116,7 @@ def requests(
 
 
 @router.post(
-    f"{COLLECTION}/requests",
-    response_model=AliasRequestDetail,
-    status_code=201,
-    dependencies=requires("registry:alias"),
+    f"{COLLECTION}/requests", *requires("registry:alias"), response_model=AliasRequestDetail, status_code=201
 )
 def request_alias(
     body: NewAliasRequest,
@@ -154,15 +148,13 @@ def request_alias(
     return _detail(registry, request, outside)
 
 
-@router.get(_REQUEST, response_model=AliasRequestDetail, dependencies=requires("registry:read"))
+@router.get(_REQUEST, *requires("registry:read"), response_model=AliasRequestDetail)
 def request(number: Number, registry: TheRegistryOfPath, outside: TheOutsideServices) -> dict[str, Any]:
     """A request with its thread."""
     return _detail(registry, _find(registry, number), outside)
 
 
-@router.post(
-    f"{_REQUEST}/comments", response_model=AliasRequestDetail, dependencies=requires("registry:alias")
-)
+@router.post(f"{_REQUEST}/comments", *requires("registry:alias"), response_model=AliasRequestDetail)
 def comment(
     number: Number, body: NewRequestComment, registry: TheRegistryOfPath, outside: TheOutsideServices
 ) -> dict[str, Any]:
@@ -180,9 +172,7 @@ def comment(
     return _detail(registry, _find(registry, number), outside)
 
 
-@router.post(
-    f"{_REQUEST}/{{decision}}", response_model=AliasRequestDetail, dependencies=requires("registry:alias")
-)
+@router.post(f"{_REQUEST}/{{decision}}", *requires("registry:alias"), response_model=AliasRequestDetail)
 def decide(
     number: Number,
     decision: Literal["approve", "decline", "withdraw"],

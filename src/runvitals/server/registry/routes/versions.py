@@ -50,9 +50,7 @@ VersionSort = Literal["-version", "version", "-bytes", "bytes", "-downloads", "d
 router = Router()
 
 
-@router.get(
-    f"{COLLECTION}/versions", response_model=models.LinkedVersionsPage, dependencies=requires("registry:read")
-)
+@router.get(f"{COLLECTION}/versions", *requires("registry:read"), response_model=models.LinkedVersionsPage)
 def versions(
     registry: TheRegistryOfPath,
     collection: TheCollection,
@@ -150,9 +148,9 @@ def _sources(registry: NamedRegistry, rows: Sequence[CollectionVersion]) -> dict
 
 @router.post(
     f"{COLLECTION}/versions",
+    *requires("registry:link"),
     response_model=models.LinkedVersionSchema,
     status_code=201,
-    dependencies=requires("registry:link"),
 )
 def link(
     body: models.NewRegistryLink,
@@ -185,7 +183,7 @@ def link(
     return shown_versions(registry, [member])[0]
 
 
-@router.get(VERSION, response_model=models.LinkedVersionDetail, dependencies=requires("registry:read"))
+@router.get(VERSION, *requires("registry:read"), response_model=models.LinkedVersionDetail)
 def version(
     registry: TheRegistryOfPath, version: TheLinkedVersion, outside: TheOutsideServices, request: Request
 ) -> dict[str, Any]:
@@ -220,7 +218,7 @@ def _card(registry: NamedRegistry, row: CollectionVersion, request: Request) -> 
     return ""
 
 
-@router.patch(VERSION, response_model=models.LinkedVersionDetail, dependencies=requires("registry:link"))
+@router.patch(VERSION, *requires("registry:link"), response_model=models.LinkedVersionDetail)
 def change(
     body: models.LinkedVersionChanges,
     registry: TheRegistryOfPath,
@@ -240,7 +238,7 @@ def change(
     return _detail(registry, version, outside, request)
 
 
-@router.delete(VERSION, status_code=204, dependencies=requires("registry:link"))
+@router.delete(VERSION, *requires("registry:link"), status_code=204)
 def unlink(registry: TheRegistryOfPath, collection: TheCollection, version: TheLinkedVersion) -> None:
     """Remove a version from a collection; it stays in the project that logged it."""
     store = registry.access.metadata_store
@@ -251,7 +249,7 @@ def unlink(registry: TheRegistryOfPath, collection: TheCollection, version: TheL
 # Files
 
 
-@router.get(f"{VERSION}/files", response_model=EntriesPage, dependencies=requires("registry:read"))
+@router.get(f"{VERSION}/files", *requires("registry:read"), response_model=EntriesPage)
 def files(registry: TheRegistryOfPath, version: TheLinkedVersion, page: ThePage) -> dict[str, Any]:
     """The files and references of a version, by path."""
     entries = registry.access.metadata_store.artifacts.entries.page(
@@ -268,10 +266,7 @@ def _entry(entry: Entry) -> dict[str, Any]:
 
 
 @router.get(
-    f"{VERSION}/contents",
-    response_class=Response,
-    responses=SMALL_CONTENTS,
-    dependencies=requires("registry:download"),
+    f"{VERSION}/contents", *requires("registry:download"), response_class=Response, responses=SMALL_CONTENTS
 )
 def small_contents(
     request: Request, registry: TheRegistryOfPath, version: TheLinkedVersion, paths: Paths
@@ -282,11 +277,7 @@ def small_contents(
     return response
 
 
-@router.get(
-    f"{VERSION}/files/{{path:path}}",
-    response_class=Response,
-    dependencies=requires("registry:download"),
-)
+@router.get(f"{VERSION}/files/{{path:path}}", *requires("registry:download"), response_class=Response)
 def file(
     request: Request,
     registry: TheRegistryOfPath,

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, func, insert, select, update
 from runvitals.model.artifact_names import checked_alias
 from runvitals.server.artifacts.storage.collections import record_aliases, set_aliases
 from runvitals.server.artifacts.storage.protection import Changer
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_membership
 from runvitals.server.database.tables.registry import alias_request, alias_request_comment
 from runvitals.server.events.automation_events import raise_request
@@ -65,7 +65,7 @@ def _no_news(request: AliasRequest) -> Iterable[Notification]:
     return ()
 
 
-class AliasRequestTable:
+class AliasRequestTable(StoredTable):
     """The requests of all registries.
 
     Example:
@@ -73,9 +73,6 @@ class AliasRequestTable:
         >>> metadata_store.alias_requests.close(request.id, "approved", "", now_ms, by).state
         'approved'
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int, request_id: int) -> AliasRequest:
         """Return a request of a registry, or raise NotFound."""
@@ -104,8 +101,16 @@ class AliasRequestTable:
         with self._database.read() as connection:
             return [RequestComment(*row) for row in connection.execute(statement.limit(MAX_COMMENTS))]
 
+    @in_transaction
     def add(
-        self, membership_id: int, alias: str, text: str, now_ms: int, by: Changer, news: News = _no_news
+        self,
+        connection: Connection,
+        membership_id: int,
+        alias: str,
+        text: str,
+        now_ms: int,
+        by: Changer,
+        news: News = _no_news,
     ) -> AliasRequest:
         """Request an alias for a version.
 
@@ -120,34 +125,35 @@ class AliasRequestTable:
         checked = checked_alias(alias)
         row = {"membership_id": membership_id, "alias": checked, "state": "open", "created_ms": now_ms}
         author = _author(by)
+        collection = (
+            select(artifact_membership.c.collection_id)
+            .where(artifact_membership.c.id == membership_id)
+            .scalar_subquery()
+        )
+        statement = _requests().where(artifact_collection.c.id == collection, alias_request.c.state == "open")
+        waiting = [AliasRequest(**each._asdict()) for each in connection.execute(statement)]
+        if len(waiting) >= MAX_OPEN:
+            raise LimitReached(f"the collection has {MAX_OPEN} open requests: wait for a decision")
+        if any((each.membership_id, each.alias) == (membership_id, checked) for each in waiting):
+            raise NameTaken(f"the alias {checked!r} is requested for this version already")
+        added = insert(alias_request).values({**row, **author}).returning(alias_request.c.id)
+        number = int(connection.execute(added).scalar_one())
+        if text:
+            _comment(connection, number, text, now_ms, by)
+        raise_request(connection, membership_id, checked, author["author"], now_ms, str(number))
+        request = _get(connection, number)
+        _tell(connection, news(request))
+        return request
 
-        def work(connection: Connection) -> AliasRequest:
-            collection = (
-                select(artifact_membership.c.collection_id)
-                .where(artifact_membership.c.id == membership_id)
-                .scalar_subquery()
-            )
-            statement = _requests().where(
-                artifact_collection.c.id == collection, alias_request.c.state == "open"
-            )
-            waiting = [AliasRequest(**each._asdict()) for each in connection.execute(statement)]
-            if len(waiting) >= MAX_OPEN:
-                raise LimitReached(f"the collection has {MAX_OPEN} open requests: wait for a decision")
-            if any((each.membership_id, each.alias) == (membership_id, checked) for each in waiting):
-                raise NameTaken(f"the alias {checked!r} is requested for this version already")
-            added = insert(alias_request).values({**row, **author}).returning(alias_request.c.id)
-            number = int(connection.execute(added).scalar_one())
-            if text:
-                _comment(connection, number, text, now_ms, by)
-            raise_request(connection, membership_id, checked, author["author"], now_ms, str(number))
-            request = _get(connection, number)
-            _tell(connection, news(request))
-            return request
-
-        return self._database.write(work)
-
+    @in_transaction
     def comment(
-        self, request: AliasRequest, text: str, now_ms: int, by: Changer, news: News = _no_news
+        self,
+        connection: Connection,
+        request: AliasRequest,
+        text: str,
+        now_ms: int,
+        by: Changer,
+        news: News = _no_news,
     ) -> None:
         """Add a comment.
 
@@ -155,15 +161,13 @@ class AliasRequestTable:
             ValueError: an empty or too long text.
             LimitReached: there are too many.
         """
+        _comment(connection, request.id, text, now_ms, by)
+        _tell(connection, news(_get(connection, request.id)))
 
-        def work(connection: Connection) -> None:
-            _comment(connection, request.id, text, now_ms, by)
-            _tell(connection, news(_get(connection, request.id)))
-
-        self._database.write(work)
-
+    @in_transaction
     def close(
         self,
+        connection: Connection,
         request_id: int,
         state: RequestState,
         text: str,
@@ -182,25 +186,21 @@ class AliasRequestTable:
             NameTaken: it was closed already.
             LimitReached: there are too many comments.
         """
-
-        def work(connection: Connection) -> AliasRequest:
-            same = alias_request.c.id == request_id
-            values = {"state": state, "closed_by": _author(by)["author"], "closed_ms": now_ms}
-            closed = update(alias_request).where(same, alias_request.c.state == "open").values(values)
-            changed = connection.execute(closed).rowcount
-            request = _get(connection, request_id)
-            if not changed:
-                raise NameTaken(f"the request is {request.state} already")
-            if state == "approved":
-                place = request.collection_id, request.membership_id
-                record_aliases(connection, *place, [request.alias], now_ms, by)
-                set_aliases(connection, *place, [request.alias])
-            if text.strip():
-                _comment(connection, request_id, text, now_ms, by)
-            _tell(connection, news(request))
-            return request
-
-        return self._database.write(work)
+        same = alias_request.c.id == request_id
+        values = {"state": state, "closed_by": _author(by)["author"], "closed_ms": now_ms}
+        closed = update(alias_request).where(same, alias_request.c.state == "open").values(values)
+        changed = connection.execute(closed).rowcount
+        request = _get(connection, request_id)
+        if not changed:
+            raise NameTaken(f"the request is {request.state} already")
+        if state == "approved":
+            place = request.collection_id, request.membership_id
+            record_aliases(connection, *place, [request.alias], now_ms, by)
+            set_aliases(connection, *place, [request.alias])
+        if text.strip():
+            _comment(connection, request_id, text, now_ms, by)
+        _tell(connection, news(request))
+        return request
 
 
 def _tell(connection: Connection, news: Iterable[Notification]) -> None:

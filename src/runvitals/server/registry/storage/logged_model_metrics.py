@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, and_, func, or_, select
 
-from runvitals.server.database.database import Database, among, insert
+from runvitals.server.database.database import StoredTable, among, insert
 from runvitals.server.database.tables.registry import logged_model, logged_model_metric
 from runvitals.store.errors import LimitReached
 
@@ -41,7 +41,7 @@ class ModelMetric(NamedTuple):
         return name in (None, self.dataset_name) and digest in (None, self.dataset_digest)
 
 
-class LoggedModelMetricTable:
+class LoggedModelMetricTable(StoredTable):
     """The table of metrics of logged models.
 
     Example:
@@ -49,9 +49,6 @@ class LoggedModelMetricTable:
         >>> metric.key, metric.value
         ('accuracy', 0.93)
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def record(self, metrics: Sequence[ModelMetric]) -> None:
         """Record values, if they are newer than those known. Those of models that do not exist are left out.

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.artifacts.storage.run_lineage import link_models
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.registry import logged_model
 from runvitals.server.runs.storage.run_locks import lock_known_runs
@@ -39,7 +39,7 @@ class LoggedModel:
     changed_ms: int
 
 
-class LoggedModelTable:
+class LoggedModelTable(StoredTable):
     """The table of logged models.
 
     Example:
@@ -47,23 +47,17 @@ class LoggedModelTable:
         'LOGGED_MODEL_READY'
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def add(self, model: LoggedModel, run_id: int | None = None) -> None:
+    @in_transaction
+    def add(self, connection: Connection, model: LoggedModel, run_id: int | None = None) -> None:
         """Add a model whose id is new. `run_id`: the number of the run that made it."""
         row = {
             column.name: getattr(model, column.name) for column in logged_model.columns if column.name != "id"
         }
         encoded = {"params": json.dumps(dict(model.params)), "tags": json.dumps(dict(model.tags))}
-
-        def work(connection: Connection) -> None:
-            connection.execute(insert(logged_model).values({**row, **encoded}))
-            if run_id is not None:
-                lock_known_runs(connection, [run_id])
-                link_models(connection, run_id, [model.uid], made=True)
-
-        self._database.write(work)
+        connection.execute(insert(logged_model).values({**row, **encoded}))
+        if run_id is not None:
+            lock_known_runs(connection, [run_id])
+            link_models(connection, run_id, [model.uid], made=True)
 
     def get(self, uid: str) -> LoggedModel | None:
         """A model by its id; None if there is none."""
@@ -82,8 +76,10 @@ class LoggedModelTable:
             )
             return [_model(row) for row in connection.execute(statement)]
 
+    @in_transaction
     def change(
         self,
+        connection: Connection,
         uid: str,
         now_ms: int,
         status: str | None = None,
@@ -92,21 +88,17 @@ class LoggedModelTable:
     ) -> None:
         """Set the status, tags and parameters of a model; None for a tag removes it."""
         this = logged_model.c.uid == uid
-
-        def work(connection: Connection) -> None:
-            row = connection.execute(select(logged_model).where(this).with_for_update()).first()
-            if row is None:
-                return
-            merged_tags = json.loads(row.tags) | (tags or {})
-            values = {
-                "status": status or row.status,
-                "tags": json.dumps({key: value for key, value in merged_tags.items() if value is not None}),
-                "params": json.dumps(json.loads(row.params) | (params or {})),
-                "changed_ms": now_ms,
-            }
-            connection.execute(update(logged_model).where(this).values(values))
-
-        self._database.write(work)
+        row = connection.execute(select(logged_model).where(this).with_for_update()).first()
+        if row is None:
+            return
+        merged_tags = json.loads(row.tags) | (tags or {})
+        values = {
+            "status": status or row.status,
+            "tags": json.dumps({key: value for key, value in merged_tags.items() if value is not None}),
+            "params": json.dumps(json.loads(row.params) | (params or {})),
+            "changed_ms": now_ms,
+        }
+        connection.execute(update(logged_model).where(this).values(values))
 
     def delete(self, uid: str) -> None:
         """Delete a model."""

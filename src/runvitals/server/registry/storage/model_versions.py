@@ -15,7 +15,7 @@ from runvitals.server.artifacts.storage.links import NO_STAGE, add_link, remove_
 from runvitals.server.artifacts.storage.manifest import Contents
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.artifacts.storage.rows import Entry
-from runvitals.server.database.database import Database, add_rows, ensure_ids
+from runvitals.server.database.database import StoredTable, add_rows, ensure_ids, in_transaction
 from runvitals.server.database.stored_json import stored_list, stored_object
 from runvitals.server.database.tables.artifacts import (
     artifact_collection,
@@ -85,16 +85,13 @@ class NewModelVersion:
     logged_model: str | None = None
 
 
-class ModelVersionTable:
+class ModelVersionTable(StoredTable):
     """The versions in collections of registries.
 
     Example:
         >>> metadata_store.model_versions.of_collection(model.id)[-1].version
         3
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_collection(self, collection_id: int) -> list[ModelVersion]:
         """The versions of a collection, in ascending order."""
@@ -116,32 +113,38 @@ class ModelVersionTable:
             statement = _versions().where(artifact_membership.c.id.in_(list(ids)))
             return {row.id: _version(row) for row in connection.execute(statement)}
 
-    def register(self, collection_id: int, new: NewModelVersion, now_ms: int, by: Changer) -> ModelVersion:
+    @in_transaction
+    def register(
+        self, connection: Connection, collection_id: int, new: NewModelVersion, now_ms: int, by: Changer
+    ) -> ModelVersion:
         """Add a version, which becomes the latest; its number is one that no version of the collection had.
 
         A copy of a version that the collection does not have is a link to it.
         """
+        columns = artifact_membership.c
+        linked = select(columns.id).where(
+            columns.collection_id == collection_id, columns.version_id == new.copy_of
+        )
+        if new.copy_of is None or connection.execute(linked).first() is not None:
+            version_id = _add_version(connection, collection_id, new, now_ms, by)
+        else:
+            version_id = new.copy_of
+        same = ("source", "location", "description", "run_uid", "run_link", "logged_model")
+        values = {name: getattr(new, name) for name in same}
+        values["properties"] = json.dumps(dict(new.tags))
+        membership_id = add_link(connection, collection_id, version_id, now_ms, by, **values)
+        set_aliases(connection, collection_id, membership_id, [LATEST])
+        return _version(connection.execute(_versions().where(columns.id == membership_id)).one())
 
-        def work(connection: Connection) -> ModelVersion:
-            columns = artifact_membership.c
-            linked = select(columns.id).where(
-                columns.collection_id == collection_id, columns.version_id == new.copy_of
-            )
-            if new.copy_of is None or connection.execute(linked).first() is not None:
-                version_id = _add_version(connection, collection_id, new, now_ms, by)
-            else:
-                version_id = new.copy_of
-            same = ("source", "location", "description", "run_uid", "run_link", "logged_model")
-            values = {name: getattr(new, name) for name in same}
-            values["properties"] = json.dumps(dict(new.tags))
-            membership_id = add_link(connection, collection_id, version_id, now_ms, by, **values)
-            set_aliases(connection, collection_id, membership_id, [LATEST])
-            return _version(connection.execute(_versions().where(columns.id == membership_id)).one())
-
-        return self._database.write(work)
-
+    @in_transaction
     def change(
-        self, version: ModelVersion, now_ms: int, archived: str | None = None, **values: str | None
+        self,
+        connection: Connection,
+        /,
+        version: ModelVersion,
+        now_ms: int,
+        archived: str | None = None,
+        **values: str | None,
     ) -> None:
         """Set the `description` or `stage` of a version.
 
@@ -156,59 +159,53 @@ class ModelVersionTable:
             artifact_membership.c.collection_id == collection.scalar_subquery(),
             artifact_membership.c.id != version.membership_id,
         )
+        if archived is not None:
+            in_stage = (columns.membership_id.in_(others), columns.stage == values["stage"])
+            change = update(model_version).where(*in_stage)
+            connection.execute(change.values(stage=archived, changed_ms=now_ms))
+        _ensure(connection, version, now_ms)
+        same = update(model_version).where(columns.membership_id == version.membership_id)
+        connection.execute(same.values(**values, changed_ms=now_ms))
+        changed = artifact_collection.c.id == collection.scalar_subquery()
+        connection.execute(update(artifact_collection).where(changed).values(updated_ms=now_ms))
 
-        def work(connection: Connection) -> None:
-            if archived is not None:
-                in_stage = (columns.membership_id.in_(others), columns.stage == values["stage"])
-                change = update(model_version).where(*in_stage)
-                connection.execute(change.values(stage=archived, changed_ms=now_ms))
-            _ensure(connection, version, now_ms)
-            same = update(model_version).where(columns.membership_id == version.membership_id)
-            connection.execute(same.values(**values, changed_ms=now_ms))
-            changed = artifact_collection.c.id == collection.scalar_subquery()
-            connection.execute(update(artifact_collection).where(changed).values(updated_ms=now_ms))
-
-        self._database.write(work)
-
-    def change_tags(self, version: ModelVersion, tags: Mapping[str, str | None], now_ms: int) -> None:
+    @in_transaction
+    def change_tags(
+        self, connection: Connection, version: ModelVersion, tags: Mapping[str, str | None], now_ms: int
+    ) -> None:
         """Set tags of a version; None removes one, also of those that are only names."""
         same = model_version.c.membership_id == version.membership_id
         artifact = artifact_version.c.id == version.version_id
+        _ensure(connection, version, now_ms)
+        encoded = connection.execute(
+            select(model_version.c.properties).where(same).with_for_update()
+        ).scalar_one()
+        changed = json.dumps(merged(json.loads(encoded), tags))
+        connection.execute(update(model_version).where(same).values(properties=changed))
+        listed = connection.execute(select(artifact_version.c.tags).where(artifact)).scalar_one()
+        kept = json.dumps([name for name in json.loads(listed) if name not in tags])
+        connection.execute(update(artifact_version).where(artifact).values(tags=kept))
 
-        def work(connection: Connection) -> None:
-            _ensure(connection, version, now_ms)
-            encoded = connection.execute(
-                select(model_version.c.properties).where(same).with_for_update()
-            ).scalar_one()
-            changed = json.dumps(merged(json.loads(encoded), tags))
-            connection.execute(update(model_version).where(same).values(properties=changed))
-            listed = connection.execute(select(artifact_version.c.tags).where(artifact)).scalar_one()
-            kept = json.dumps([name for name in json.loads(listed) if name not in tags])
-            connection.execute(update(artifact_version).where(artifact).values(tags=kept))
-
-        self._database.write(work)
-
-    def delete(self, collection_id: int, version: ModelVersion, now_ms: int, by: Changer) -> None:
+    @in_transaction
+    def delete(
+        self, connection: Connection, collection_id: int, version: ModelVersion, now_ms: int, by: Changer
+    ) -> None:
         """Remove a version from a collection; one that is nowhere else is deleted.
 
         Raises:
             ProtectedAlias: it has an alias that `by` may not change.
         """
-
-        def work(connection: Connection) -> None:
-            remove_link(connection, version.version_id, collection_id, now_ms, by)
-            elsewhere = select(func.count()).where(artifact_membership.c.version_id == version.version_id)
-            own = (artifact_version.c.id == version.version_id) & (
-                artifact_version.c.collection_id == collection_id
-            )
-            if connection.execute(elsewhere).scalar_one():
-                return
-            gone = update(artifact_version).where(own).values(state="deleted", updated_ms=now_ms)
-            if connection.execute(gone).rowcount:
-                same = artifact_entry.c.version_id == version.version_id
-                connection.execute(delete(artifact_entry).where(same))
-
-        self._database.write(work)
+        remove_link(connection, version.version_id, collection_id, now_ms, by)
+        elsewhere = select(func.count()).where(artifact_membership.c.version_id == version.version_id)
+        own = (artifact_version.c.id == version.version_id) & (
+            artifact_version.c.collection_id == collection_id
+        )
+        if connection.execute(elsewhere).scalar_one():
+            return
+        gone = update(artifact_version).where(own).values(state="deleted", updated_ms=now_ms)
+        if connection.execute(gone).rowcount:
+            same = artifact_entry.c.version_id == version.version_id
+            connection.execute(delete(artifact_entry).where(same))
 
     def count_download(self, membership_id: int) -> None:
         """Count a download of a version."""

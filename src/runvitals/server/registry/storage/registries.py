@@ -19,7 +19,7 @@ from runvitals.model.registry_names import (
 )
 from runvitals.server.artifacts.storage.protection import Changer, admin_names, check_members
 from runvitals.server.audit.storage.audit import record
-from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_membership
@@ -67,16 +67,13 @@ class RegistryAdmin:
     created_ms: int
 
 
-class RegistryTable:
+class RegistryTable(StoredTable):
     """Registries, which are projects with collections.
 
     Example:
         >>> metadata_store.registries.named(team_id, "model").versions
         12
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> RegistryRow:
         """Return a registry, or raise NotFound."""
@@ -123,8 +120,10 @@ class RegistryTable:
             rows = connection.execute(ordered.offset(skip).limit(limit))
             return [_row(row) for row in rows], int(total)
 
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         owner: ProjectOwner,
         name: str,
         description: str,
@@ -143,22 +142,20 @@ class RegistryTable:
         """
         key = owner.entity_id, PREFIX + checked_registry_name(name)
         text, checked = checked_description(description), checked_types(types)
+        if find_projects(connection, [key]):
+            raise NameTaken(f"there is a registry {name!r} already")
+        project_id = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
+        same = project.c.id == project_id
+        connection.execute(update(project).where(same).values(description=text))
+        set_types(connection, project_id, checked)
+        after = {"visibility": owner.visibility or "team"}
+        record_registry(connection, project_id, "registry.create", now_ms, by, after=after)
+        return _get(connection, project_id)
 
-        def work(connection: Connection) -> RegistryRow:
-            if find_projects(connection, [key]):
-                raise NameTaken(f"there is a registry {name!r} already")
-            project_id = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
-            same = project.c.id == project_id
-            connection.execute(update(project).where(same).values(description=text))
-            set_types(connection, project_id, checked)
-            after = {"visibility": owner.visibility or "team"}
-            record_registry(connection, project_id, "registry.create", now_ms, by, after=after)
-            return _get(connection, project_id)
-
-        return self._database.write(work)
-
+    @in_transaction
     def change(
         self,
+        connection: Connection,
         project_id: int,
         now_ms: int,
         by: Changer,
@@ -184,57 +181,48 @@ class RegistryTable:
         if visibility is not None:
             values["visibility"] = visibility
         checked = None if types is None else checked_types(types)
-
-        def work(connection: Connection) -> RegistryRow:
-            before = _rules(connection, project_id)
-            same = update(project).where(project.c.id == project_id)
-            try:
-                with connection.begin_nested():
-                    connection.execute(same.values(values or {"id": project_id}))
-            except IntegrityError:
-                raise NameTaken(f"there is a registry {name!r} already") from None
-            if checked is not None:
-                set_types(connection, project_id, checked)
-            after = _rules(connection, project_id)
-            if before != after:
-                rights_changed(connection)
-                about: Any = {"before": before, "after": after}
-                record_registry(connection, project_id, "registry.update", now_ms, by, **about)
-            return _get(connection, project_id)
-
-        return self._database.write(work)
+        before = _rules(connection, project_id)
+        same = update(project).where(project.c.id == project_id)
+        try:
+            with connection.begin_nested():
+                connection.execute(same.values(values or {"id": project_id}))
+        except IntegrityError:
+            raise NameTaken(f"there is a registry {name!r} already") from None
+        if checked is not None:
+            set_types(connection, project_id, checked)
+        after = _rules(connection, project_id)
+        if before != after:
+            rights_changed(connection)
+            about: Any = {"before": before, "after": after}
+            record_registry(connection, project_id, "registry.update", now_ms, by, **about)
+        return _get(connection, project_id)
 
     def types(self, project_id: int) -> list[str]:
         """The types of artifacts that can be linked to a registry; none: all."""
         with self._database.read() as connection:
             return _types(connection, project_id)
 
-    def delete(self, project_id: int, now_ms: int, by: Changer) -> None:
+    @in_transaction
+    def delete(self, connection: Connection, project_id: int, now_ms: int, by: Changer) -> None:
         """Delete a registry with its collections; the versions stay in their projects.
 
         Raises:
             NotFound: there is none.
             ProtectedAlias: a version has an alias that `by` may not change.
         """
-
-        def work(connection: Connection) -> None:
-            row = _get(connection, project_id)
-            theirs = select(artifact_collection.c.id).where(artifact_collection.c.project_id == project_id)
-            check_members(connection, artifact_membership.c.collection_id.in_(theirs), by)
-            before = {"collections": row.collections, "versions": row.versions}
-            record_registry(connection, project_id, "registry.delete", now_ms, by, before=before)
-            same = project.c.id == project_id
-            connection.execute(
-                delete(artifact_collection).where(artifact_collection.c.project_id == project_id)
-            )
-            try:
-                with connection.begin_nested():
-                    connection.execute(delete(project).where(same))
-            except IntegrityError:  # it has runs, from before it was a registry: they are kept
-                connection.execute(update(project).where(same).values(deleted_ms=now_ms))
-            rights_changed(connection)
-
-        self._database.write(work)
+        row = _get(connection, project_id)
+        theirs = select(artifact_collection.c.id).where(artifact_collection.c.project_id == project_id)
+        check_members(connection, artifact_membership.c.collection_id.in_(theirs), by)
+        before = {"collections": row.collections, "versions": row.versions}
+        record_registry(connection, project_id, "registry.delete", now_ms, by, before=before)
+        same = project.c.id == project_id
+        connection.execute(delete(artifact_collection).where(artifact_collection.c.project_id == project_id))
+        try:
+            with connection.begin_nested():
+                connection.execute(delete(project).where(same))
+        except IntegrityError:  # it has runs, from before it was a registry: they are kept
+            connection.execute(update(project).where(same).values(deleted_ms=now_ms))
+        rights_changed(connection)
 
     # Administrators
 
@@ -250,52 +238,50 @@ class RegistryTable:
         with self._database.read() as connection:
             return [RegistryAdmin(*row) for row in connection.execute(statement)]
 
-    def add_admin(self, project_id: int, user_id: int, name: str, now_ms: int, by: Changer) -> bool:
+    @in_transaction
+    def add_admin(
+        self, connection: Connection, project_id: int, user_id: int, name: str, now_ms: int, by: Changer
+    ) -> bool:
         """Make a user an administrator; returns whether they were none.
 
         Raises:
             LimitReached: the registry has too many.
         """
+        columns = registry_admin.c
+        known = set(
+            connection.execute(select(columns.user_id).where(columns.project_id == project_id)).scalars()
+        )
+        if user_id in known:
+            return False
+        if len(known) >= MAX_ADMINS:
+            raise LimitReached(f"the registry has {MAX_ADMINS} administrators: remove one first")
+        row = {"project_id": project_id, "user_id": user_id, "created_ms": now_ms}
+        add_rows(connection, registry_admin, [row])
+        rights_changed(connection)
+        record_registry(connection, project_id, "registry.admin_add", now_ms, by, after={"user": name})
+        return True
 
-        def work(connection: Connection) -> bool:
-            columns = registry_admin.c
-            known = set(
-                connection.execute(select(columns.user_id).where(columns.project_id == project_id)).scalars()
-            )
-            if user_id in known:
-                return False
-            if len(known) >= MAX_ADMINS:
-                raise LimitReached(f"the registry has {MAX_ADMINS} administrators: remove one first")
-            row = {"project_id": project_id, "user_id": user_id, "created_ms": now_ms}
-            add_rows(connection, registry_admin, [row])
-            rights_changed(connection)
-            record_registry(connection, project_id, "registry.admin_add", now_ms, by, after={"user": name})
-            return True
-
-        return self._database.write(work)
-
-    def remove_admin(self, project_id: int, name: str, now_ms: int, by: Changer) -> None:
+    @in_transaction
+    def remove_admin(
+        self, connection: Connection, project_id: int, name: str, now_ms: int, by: Changer
+    ) -> None:
         """Take a user the administration of a registry.
 
         Raises:
             NotFound: the user does not administer it.
         """
-
-        def work(connection: Connection) -> None:
-            named = (
-                select(user_account.c.id)
-                .join(entity, entity.c.id == user_account.c.entity_id)
-                .where(entity.c.name == name)
-            )
-            columns = registry_admin.c
-            same = (columns.project_id == project_id, columns.user_id.in_(named))
-            if not connection.execute(delete(registry_admin).where(*same)).rowcount:
-                raise NotFound(f"{name!r} does not administer the registry")
-            rights_changed(connection)
-            before = {"user": name}
-            record_registry(connection, project_id, "registry.admin_remove", now_ms, by, before=before)
-
-        self._database.write(work)
+        named = (
+            select(user_account.c.id)
+            .join(entity, entity.c.id == user_account.c.entity_id)
+            .where(entity.c.name == name)
+        )
+        columns = registry_admin.c
+        same = (columns.project_id == project_id, columns.user_id.in_(named))
+        if not connection.execute(delete(registry_admin).where(*same)).rowcount:
+            raise NotFound(f"{name!r} does not administer the registry")
+        rights_changed(connection)
+        before = {"user": name}
+        record_registry(connection, project_id, "registry.admin_remove", now_ms, by, before=before)
 
     # Protected aliases
 
@@ -311,7 +297,8 @@ class RegistryTable:
         with self._database.read() as connection:
             return admin_names(connection, project_id)
 
-    def protect(self, project_id: int, alias: str, now_ms: int, by: Changer) -> None:
+    @in_transaction
+    def protect(self, connection: Connection, project_id: int, alias: str, now_ms: int, by: Changer) -> None:
         """Protect an alias in all collections; versions that have it keep it.
 
         Raises:
@@ -321,23 +308,22 @@ class RegistryTable:
         checked = checked_alias(alias)
         if checked == LATEST:
             raise ValueError("the alias 'latest' moves with each link, so it cannot be protected")
+        columns = protected_alias.c
+        known = list(
+            connection.execute(select(columns.alias).where(columns.project_id == project_id)).scalars()
+        )
+        if checked in known:
+            return
+        if len(known) >= MAX_PROTECTED:
+            raise LimitReached(f"the registry has {MAX_PROTECTED} protected aliases: remove one first")
+        row = {"project_id": project_id, "alias": checked, "created_ms": now_ms}
+        connection.execute(insert(protected_alias).values(row))
+        record_registry(connection, project_id, "registry.protect", now_ms, by, after={"alias": checked})
 
-        def work(connection: Connection) -> None:
-            columns = protected_alias.c
-            known = list(
-                connection.execute(select(columns.alias).where(columns.project_id == project_id)).scalars()
-            )
-            if checked in known:
-                return
-            if len(known) >= MAX_PROTECTED:
-                raise LimitReached(f"the registry has {MAX_PROTECTED} protected aliases: remove one first")
-            row = {"project_id": project_id, "alias": checked, "created_ms": now_ms}
-            connection.execute(insert(protected_alias).values(row))
-            record_registry(connection, project_id, "registry.protect", now_ms, by, after={"alias": checked})
-
-        self._database.write(work)
-
-    def unprotect(self, project_id: int, alias: str, now_ms: int, by: Changer) -> None:
+    @in_transaction
+    def unprotect(
+        self, connection: Connection, project_id: int, alias: str, now_ms: int, by: Changer
+    ) -> None:
         """Let everybody who may link set an alias again.
 
         Raises:
@@ -345,13 +331,9 @@ class RegistryTable:
         """
         columns = protected_alias.c
         same = (columns.project_id == project_id, columns.alias == alias)
-
-        def work(connection: Connection) -> None:
-            if not connection.execute(delete(protected_alias).where(*same)).rowcount:
-                raise NotFound(f"the alias {alias!r} is not protected")
-            record_registry(connection, project_id, "registry.unprotect", now_ms, by, before={"alias": alias})
-
-        self._database.write(work)
+        if not connection.execute(delete(protected_alias).where(*same)).rowcount:
+            raise NotFound(f"the alias {alias!r} is not protected")
+        record_registry(connection, project_id, "registry.unprotect", now_ms, by, before={"alias": alias})
 
 
 def checked_types(types: Sequence[str]) -> list[str]:

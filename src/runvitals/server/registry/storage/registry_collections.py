@@ -15,7 +15,7 @@ from runvitals.server.artifacts.storage.reading import (
     read_memberships,
 )
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
@@ -48,11 +48,8 @@ class RegistryCollection:
     downloads: int
 
 
-class RegistryCollectionTable:
+class RegistryCollectionTable(StoredTable):
     """The collections of registries in lists."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def page(
         self,

@@ -105,7 +105,7 @@ def the_comment(report: TheReport, comment: CommentOfPath, access: TheAccess) ->
 TheComment = Annotated[CommentRow, Depends(the_comment)]
 
 
-@router.get(f"{REPORT}/comments", response_model=ReportCommentsPage, dependencies=[needs("report:comment")])
+@router.get(f"{REPORT}/comments", needs("report:comment"), response_model=ReportCommentsPage)
 def report_comments(
     report: TheReport,
     access: TheAccess,
@@ -120,10 +120,7 @@ def report_comments(
 
 
 @router.post(
-    f"{REPORT}/comments",
-    response_model=ReportCommentSchema,
-    status_code=201,
-    dependencies=[needs("report:comment")],
+    f"{REPORT}/comments", needs("report:comment"), response_model=ReportCommentSchema, status_code=201
 )
 def add_comment(
     report: TheReport,
@@ -150,7 +147,7 @@ def add_comment(
     return _Shown(access, requester, report, outside.image_links()).of(comment)
 
 
-@router.patch(_COMMENT, response_model=ReportCommentSchema, dependencies=[needs("report:comment")])
+@router.patch(_COMMENT, needs("report:comment"), response_model=ReportCommentSchema)
 def change_comment(
     report: TheReport,
     comment: TheComment,
@@ -168,7 +165,7 @@ def change_comment(
     return _Shown(access, requester, report, outside.image_links()).of(changed)
 
 
-@router.delete(_COMMENT, status_code=204, dependencies=[needs("report:comment")])
+@router.delete(_COMMENT, needs("report:comment"), status_code=204)
 def delete_comment(
     report: TheReport, comment: TheComment, access: TheAccess, requester: TheRequester
 ) -> None:
@@ -181,7 +178,7 @@ def delete_comment(
         record(access, requester, row, "report.comment_delete", author=comment.author)
 
 
-@router.put(f"{_COMMENT}/resolved", status_code=204, dependencies=[needs("report:comment")])
+@router.put(f"{_COMMENT}/resolved", needs("report:comment"), status_code=204)
 def resolve_comment(
     report: TheReport,
     comment: TheComment,
@@ -194,7 +191,7 @@ def resolve_comment(
     access.accounts.report_comments.resolve(comment, user_id, access.clock())
 
 
-@router.delete(f"{_COMMENT}/resolved", status_code=204, dependencies=[needs("report:comment")])
+@router.delete(f"{_COMMENT}/resolved", needs("report:comment"), status_code=204)
 def reopen_comment(
     report: TheReport, comment: TheComment, access: TheAccess, requester: TheRequester
 ) -> None:
@@ -203,7 +200,7 @@ def reopen_comment(
     access.accounts.report_comments.resolve(comment, None, None)
 
 
-@router.put(f"{_COMMENT}/reactions/{{emoji}}", status_code=204, dependencies=[needs("report:comment")])
+@router.put(f"{_COMMENT}/reactions/{{emoji}}", needs("report:comment"), status_code=204)
 def add_reaction(
     report: TheReport, comment: TheComment, emoji: str, access: TheAccess, user_id: TheUserId
 ) -> None:
@@ -212,7 +209,7 @@ def add_reaction(
     accounts.report_comments.react(comment, user_id, _checked_emoji(emoji), True, now_ms)
 
 
-@router.delete(f"{_COMMENT}/reactions/{{emoji}}", status_code=204, dependencies=[needs("report:comment")])
+@router.delete(f"{_COMMENT}/reactions/{{emoji}}", needs("report:comment"), status_code=204)
 def remove_reaction(
     report: TheReport, comment: TheComment, emoji: str, access: TheAccess, user_id: TheUserId
 ) -> None:

@@ -31,20 +31,20 @@ class ReportEditing(ResponseBody):
     editors: list[ReportEditorSchema] = Field(description="The first 20, by name, without you.")
 
 
-@router.get(_EDITING, response_model=ReportEditing, dependencies=[needs("report:update")])
+@router.get(_EDITING, needs("report:update"), response_model=ReportEditing)
 def report_editing(report: TheReport, access: TheAccess, requester: TheRequester) -> Any:
     """Who else is editing a report at the moment."""
     return _editing(access, report.id, requester.user_id)
 
 
-@router.put(_EDITING, response_model=ReportEditing, dependencies=[needs("report:update")])
+@router.put(_EDITING, needs("report:update"), response_model=ReportEditing)
 def edit_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> Any:
     """Note that you are editing a report, for half a minute; answers who else is."""
     access.accounts.report_editors.note(report.id, user_id, access.clock())
     return _editing(access, report.id, user_id)
 
 
-@router.delete(_EDITING, status_code=204, dependencies=[needs("report:update")])
+@router.delete(_EDITING, needs("report:update"), status_code=204)
 def leave_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Note that you edit a report no longer."""
     access.accounts.report_editors.remove(report.id, user_id)

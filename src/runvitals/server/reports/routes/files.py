@@ -38,12 +38,7 @@ class UploadedFile(ResponseBody):
     height: int
 
 
-@router.post(
-    f"{REPORT}/files",
-    response_model=UploadedFile,
-    status_code=201,
-    dependencies=[needs("report:update")],
-)
+@router.post(f"{REPORT}/files", needs("report:update"), response_model=UploadedFile, status_code=201)
 async def upload_image(
     report: TheReport, request: Request, access: TheAccess, requester: TheRequester
 ) -> UploadedFile:
@@ -81,7 +76,7 @@ async def upload_image(
         raise too_many(str(error), 5) from None
 
 
-@router.get(f"{REPORT}/files/{{digest}}", response_class=Response, dependencies=[needs("report:read")])
+@router.get(f"{REPORT}/files/{{digest}}", needs("report:read"), response_class=Response)
 def read_image(report: TheReport, digest: Digest, request: Request, access: TheAccess) -> Response:
     """An image of a report, as WebP."""
     file = access.accounts.report_files.get(report.id, digest, "image")

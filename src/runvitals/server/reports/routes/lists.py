@@ -20,7 +20,7 @@ from runvitals.server.service_parameters import TheAccess, TheRequester
 router = Router()
 
 
-@router.get("/reports", response_model=models.ReportsPage, dependencies=[needs("filtered report:read")])
+@router.get("/reports", needs("filtered report:read"), response_model=models.ReportsPage)
 def reports(
     request: Request,
     access: TheAccess,
@@ -48,25 +48,25 @@ def reports(
     return page_in_order("reports", shown_list(access, requester, rows, Action.REPORT_READ), page)
 
 
-@router.put(f"{REPORT}/star", status_code=204, dependencies=[needs("report:read")])
+@router.put(f"{REPORT}/star", needs("report:read"), status_code=204)
 def star_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Star a report: it is in the list of those that you have starred."""
     access.accounts.report_readers.star(report.id, user_id, True, access.clock())
 
 
-@router.delete(f"{REPORT}/star", status_code=204, dependencies=[needs("report:read")])
+@router.delete(f"{REPORT}/star", needs("report:read"), status_code=204)
 def unstar_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Take your star of a report away."""
     access.accounts.report_readers.star(report.id, user_id, False, access.clock())
 
 
-@router.put(f"{REPORT}/follow", status_code=204, dependencies=[needs("report:follow")])
+@router.put(f"{REPORT}/follow", needs("report:follow"), status_code=204)
 def follow_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Follow a report: you are notified when it is published anew and of comments."""
     access.accounts.report_readers.follow(report.id, user_id, True, access.clock())
 
 
-@router.delete(f"{REPORT}/follow", status_code=204, dependencies=[needs("report:follow")])
+@router.delete(f"{REPORT}/follow", needs("report:follow"), status_code=204)
 def unfollow_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Stop following a report."""
     access.accounts.report_readers.follow(report.id, user_id, False, access.clock())

@@ -96,9 +96,7 @@ def frozen_panels(services: SharedServices) -> FrozenPanels:
     return FrozenPanels(accounts.frozen_panels, accounts.report_files, services.files)
 
 
-@router.get(
-    f"{REPORT}/panels/{{panel}}/data", response_model=models.PanelData, dependencies=[needs("report:read")]
-)
+@router.get(f"{REPORT}/panels/{{panel}}/data", needs("report:read"), response_model=models.PanelData)
 async def panel_data(
     request: Request,
     requested: ThePanel,
@@ -119,9 +117,9 @@ async def panel_data(
 
 @router.get(
     f"{REPORT}/panels/{{panel}}/files/{{sha256}}",
+    needs("report:read"),
     response_class=Response,
     responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
-    dependencies=[needs("report:read")],
 )
 async def panel_file(request: Request, requested: ThePanel, sha256: Sha256) -> Response:
     """A file of the media that a panel shows."""
@@ -146,11 +144,7 @@ async def panel_file(request: Request, requested: ThePanel, sha256: Sha256) -> R
     raise nothing
 
 
-@router.post(
-    f"{REPORT}/panels/{{panel}}/freeze",
-    response_model=models.FrozenPanel,
-    dependencies=[needs("report:update")],
-)
+@router.post(f"{REPORT}/panels/{{panel}}/freeze", needs("report:update"), response_model=models.FrozenPanel)
 async def freeze_panel(
     request: Request, requested: TheFreezable, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -172,11 +166,7 @@ async def freeze_panel(
         raise HTTPException(409, f"the panel cannot be frozen: {error}") from None
 
 
-@router.delete(
-    f"{REPORT}/panels/{{panel}}/freeze",
-    response_model=models.FrozenPanel,
-    dependencies=[needs("report:update")],
-)
+@router.delete(f"{REPORT}/panels/{{panel}}/freeze", needs("report:update"), response_model=models.FrozenPanel)
 def thaw_panel(requested: TheFreezable, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
     """Let a panel show the values of the day again. Versions that show the stored values keep them."""
     revision = _set_frozen(access, requester, requested.report.id, requested.panel.id, None)

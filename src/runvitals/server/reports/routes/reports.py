@@ -61,7 +61,7 @@ def the_user_id(requester: TheRequester) -> int:
 TheUserId = Annotated[int, Depends(the_user_id)]
 
 
-@router.get(f"{PATH}/reports", response_model=models.ReportsPage, dependencies=[needs("report:read")])
+@router.get(f"{PATH}/reports", needs("report:read"), response_model=models.ReportsPage)
 def project_reports(
     project: TheProject,
     access: TheAccess,
@@ -78,9 +78,10 @@ def project_reports(
 
 @router.post(
     f"{PATH}/reports",
+    needs("report:create"),
+    with_accounts(),
     response_model=models.ReportSchema,
     status_code=201,
-    dependencies=[needs("report:create"), with_accounts()],
 )
 def create_report(
     project: TheProject,
@@ -97,7 +98,7 @@ def create_report(
     return whole(access, requester, item, row, row.head_revision, document, outside.image_links())
 
 
-@router.get(REPORT, response_model=models.ReportSchema, dependencies=[needs("report:read")])
+@router.get(REPORT, needs("report:read"), response_model=models.ReportSchema)
 def read_report(
     report: TheReport,
     access: TheAccess,
@@ -119,7 +120,7 @@ def read_report(
     return whole(access, requester, report, row, shown, document, outside.image_links())
 
 
-@router.patch(REPORT, response_model=models.MergedReport, dependencies=[needs("report:update")])
+@router.patch(REPORT, needs("report:update"), response_model=models.MergedReport)
 def change_report(
     report: TheReport,
     changes: models.ReportChanges,
@@ -149,7 +150,7 @@ def change_report(
     return {**shown, "others": list(saved.others)}
 
 
-@router.post(f"{REPORT}/publish", response_model=models.ListedReport, dependencies=[needs("report:update")])
+@router.post(f"{REPORT}/publish", needs("report:update"), response_model=models.ListedReport)
 def publish_report(
     report: TheReport, published: models.PublishedRevision, access: TheAccess, requester: TheRequester
 ) -> Any:
@@ -164,12 +165,7 @@ def publish_report(
     return listed(row, True, marks_of(access, requester))
 
 
-@router.post(
-    f"{REPORT}/duplicate",
-    response_model=models.ReportSchema,
-    status_code=201,
-    dependencies=[needs("report:read")],
-)
+@router.post(f"{REPORT}/duplicate", needs("report:read"), response_model=models.ReportSchema, status_code=201)
 def duplicate_report(
     report: TheReport,
     copy: models.DuplicatedReport,
@@ -191,7 +187,7 @@ def duplicate_report(
     return whole(access, requester, item, created, created.head_revision, document, outside.image_links())
 
 
-@router.delete(REPORT, status_code=204, dependencies=[needs("report:delete")])
+@router.delete(REPORT, needs("report:delete"), status_code=204)
 def delete_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
     """Move a report to the trash."""
     row = _reports(access).get(report.id)
@@ -200,7 +196,7 @@ def delete_report(report: TheReport, access: TheAccess, requester: TheRequester)
         record(access, requester, row, "report.delete")
 
 
-@router.post(f"{REPORT}/restore", response_model=models.ListedReport, dependencies=[needs("report:delete")])
+@router.post(f"{REPORT}/restore", needs("report:delete"), response_model=models.ListedReport)
 def restore_report(report: TheReport, access: TheAccess, requester: TheRequester) -> Any:
     """Take a report out of the trash."""
     _reports(access).restore(report.id)

@@ -52,14 +52,14 @@ class NewReportLink(NewLink):
     public: Literal[True] = Field(True, description="To share a report with a person, use `shares`.")
 
 
-@router.get(f"{REPORT}/shares", response_model=ReportSharesPage, dependencies=[needs("report:share")])
+@router.get(f"{REPORT}/shares", needs("report:share"), response_model=ReportSharesPage)
 def report_shares(report: TheReport, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The people with whom a report is shared."""
     rows = access.accounts.report_shares.of_report(report.id)
     return page_of("shares", rows, lambda row: row.name, page)
 
 
-@router.put(f"{REPORT}/shares/{{name}}", status_code=204, dependencies=[needs("report:share")])
+@router.put(f"{REPORT}/shares/{{name}}", needs("report:share"), status_code=204)
 def share_report(
     report: TheReport, name: ShareName, share: ShareRoleBody, access: TheAccess, requester: TheRequester
 ) -> None:
@@ -76,7 +76,7 @@ def share_report(
     record(access, requester, row, "report.share", user=user.name, role=share.role)
 
 
-@router.delete(f"{REPORT}/shares/{{name}}", status_code=204, dependencies=[needs("report:share")])
+@router.delete(f"{REPORT}/shares/{{name}}", needs("report:share"), status_code=204)
 def unshare_report(report: TheReport, name: ShareName, access: TheAccess, requester: TheRequester) -> None:
     """Share a report with a user no longer."""
     user = access.accounts.users.by_name(name)
@@ -86,14 +86,14 @@ def unshare_report(report: TheReport, name: ShareName, access: TheAccess, reques
         record(access, requester, row, "report.share", user=user.name, role=None)
 
 
-@router.get(f"{REPORT}/links", response_model=GuestLinksPage, dependencies=[needs("report:share_public")])
+@router.get(f"{REPORT}/links", needs("report:share_public"), response_model=GuestLinksPage)
 def report_links(report: TheReport, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The valid links to a report."""
     rows = access.accounts.guest_links.all(access.clock(), report_id=report.id)
     return page_of("links", rows, lambda row: row.id, page)
 
 
-@router.post(f"{REPORT}/links", status_code=201, dependencies=[needs("report:share_public")])
+@router.post(f"{REPORT}/links", needs("report:share_public"), status_code=201)
 def create_report_link(
     report: TheReport, new: NewReportLink, access: TheAccess, requester: TheRequester
 ) -> ShownGuestLink:
@@ -107,7 +107,7 @@ def create_report_link(
     return shown_link(secret, row)
 
 
-@router.delete(f"{REPORT}/links/{{link}}", status_code=204, dependencies=[needs("report:share_public")])
+@router.delete(f"{REPORT}/links/{{link}}", needs("report:share_public"), status_code=204)
 def revoke_report_link(report: TheReport, link: LinkId, access: TheAccess, requester: TheRequester) -> None:
     """Revoke a link."""
     rows = access.accounts.guest_links.all(access.clock(), report_id=report.id)

@@ -20,15 +20,13 @@ RevisionOfPath = Annotated[int, Path(ge=1, le=2**31 - 1)]
 router = Router()
 
 
-@router.get(
-    f"{REPORT}/versions", response_model=models.ReportVersionsPage, dependencies=[needs("report:update")]
-)
+@router.get(f"{REPORT}/versions", needs("report:update"), response_model=models.ReportVersionsPage)
 def report_versions(report: TheReport, access: TheAccess, page: ThePage) -> Any:
     """The versions of a report, the newest first: of each author the last of ten minutes."""
     return page_in_order("versions", access.accounts.reports.versions(report.id), page)
 
 
-@router.get(f"{REPORT}/edits", response_model=models.ReportEditsPage, dependencies=[needs("report:update")])
+@router.get(f"{REPORT}/edits", needs("report:update"), response_model=models.ReportEditsPage)
 def report_edits(report: TheReport, access: TheAccess, user_id: TheUserId, page: ThePage) -> Any:
     """Your own edits of the working copy that you have not taken back, the newest first, to undo them.
 
@@ -39,9 +37,7 @@ def report_edits(report: TheReport, access: TheAccess, user_id: TheUserId, page:
 
 
 @router.post(
-    f"{REPORT}/versions/{{revision}}/restore",
-    response_model=models.ReportSchema,
-    dependencies=[needs("report:update")],
+    f"{REPORT}/versions/{{revision}}/restore", needs("report:update"), response_model=models.ReportSchema
 )
 def restore_version(
     report: TheReport,

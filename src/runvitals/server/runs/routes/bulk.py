@@ -75,9 +75,9 @@ class BulkResultsSchema(ResponseBody):
 
 @router.post(
     "/runs/bulk",
+    needs(AUTHENTICATED),
     response_model=BulkResultsSchema,
     responses={**INVALID_PARAMETER, **EDIT_ERRORS},
-    dependencies=[needs(AUTHENTICATED)],
 )
 async def change_runs(request: Request, library: TheEditableLibrary, change: BulkChange) -> Any:
     """Update, delete, restore or stop up to 1,000 runs.

@@ -29,7 +29,7 @@ _LEFT_S: Final = 2.0
 router = Router(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/console", response_model=ConsoleAnswer, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/console", needs("run:read"), response_model=ConsoleAnswer)
 async def run_console(
     request: Request,
     run: TheRun,
@@ -54,9 +54,7 @@ async def run_console(
     )
 
 
-@router.get(
-    "/runs/{run}/console/matches", response_model=ConsoleMatchesAnswer, dependencies=[needs("run:read")]
-)
+@router.get("/runs/{run}/console/matches", needs("run:read"), response_model=ConsoleMatchesAnswer)
 async def run_console_matches(
     request: Request,
     run: TheRun,

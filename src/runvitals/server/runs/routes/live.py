@@ -21,9 +21,9 @@ router = Router(responses=RUN_ERRORS)
 
 @router.get(
     "/runs/{run}/live",
+    needs("run:read"),
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}}},
-    dependencies=[needs("run:read")],
     description=live.__doc__,
 )
 async def run_live(

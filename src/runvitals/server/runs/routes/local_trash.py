@@ -32,7 +32,7 @@ class RemovedRuns(ResponseBody):
     kept: dict[str, str] = Field(description="By run id: why it was not deleted.")
 
 
-@router.post("/trash/remove", response_model=RemovedRuns, dependencies=[needs("run:delete")])
+@router.post("/trash/remove", needs("run:delete"), response_model=RemovedRuns)
 async def remove_runs(request: Request, library: TheEditableLibrary, body: RunsToRemove) -> RemovedRuns:
     """Delete the folders of runs that are in the trash and no longer running. This cannot be undone."""
     if not isinstance(library, JournalChanges):

@@ -18,7 +18,7 @@ router = Router()
 _RUNS = 50
 
 
-@router.get("/catalogue", response_model=list[models.MetricDefinition], dependencies=[needs("public")])
+@router.get("/catalogue", needs("public"), response_model=list[models.MetricDefinition])
 async def metric_definitions() -> Any:
     """Every defined metric: key, unit, kind, chart and meaning."""
     return [
@@ -37,10 +37,10 @@ async def metric_definitions() -> Any:
 
 @router.get(
     "/defined-metrics",
+    needs("filtered run:read"),
     response_model=dict[str, models.DefinedMetric],
     response_model_exclude_none=True,
     responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
 )
 async def defined_metrics(library: TheLibrary, run_filter: TheFilter) -> Any:
     """Return the choices of `define_metric` in the newest 50 matching runs, by name or pattern.

@@ -33,7 +33,7 @@ class MovedRun(ResponseBody):
 router = Router()
 
 
-@router.post("/runs/{run}/move", response_model=MovedRun, dependencies=[needs("run:move")])
+@router.post("/runs/{run}/move", needs("run:move"), response_model=MovedRun)
 def move_run(
     run: str,
     body: ProjectOfRun,

@@ -20,7 +20,7 @@ from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
 router = Router(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/events", response_model=list[models.EventSchema], dependencies=[needs("run:read")])
+@router.get("/runs/{run}/events", needs("run:read"), response_model=list[models.EventSchema])
 async def run_events(
     request: Request,
     run: TheRun,
@@ -40,7 +40,7 @@ async def run_events(
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get("/runs/{run}/failure", response_model=FailureSchema | None, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/failure", needs("run:read"), response_model=FailureSchema | None)
 async def run_failure(request: Request, run: TheRun, library: TheLibrary) -> Response:
     """Why the run failed, and what it printed last; null if it has not failed."""
 

@@ -49,9 +49,9 @@ router = Router()
 
 @router.get(
     "/runs/groups",
+    needs("filtered run:read"),
     response_model=models.RunGroupsSchema,
     responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
 )
 async def run_groups(
     library: TheLibrary,
@@ -114,9 +114,9 @@ def _group(group: RunGroup, names: tuple[str, ...], fields: dict[str, str]) -> d
 
 @router.get(
     "/runs.csv",
+    needs("filtered run:read"),
     response_class=Response,
     responses={**INVALID_PARAMETER, 200: {"content": {"text/csv": {}}}},
-    dependencies=[needs("filtered run:read")],
 )
 async def runs_as_csv(library: TheLibrary, run_filter: TheFilter, requested: TheList) -> Response:
     """The runs that match, one a row, with the chosen columns: at most 100,000.
@@ -168,9 +168,9 @@ def _csv_row(run: Run) -> dict[str, Any]:
 
 @router.get(
     "/fields/values",
+    needs("filtered run:read"),
     response_model=models.FieldChoicesSchema,
     responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
 )
 async def field_values(library: TheLibrary, run_filter: TheFilter) -> Any:
     """List the fields of filters, with the most frequent values in the newest runs that match."""

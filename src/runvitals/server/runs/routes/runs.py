@@ -61,10 +61,7 @@ router = Router()
 
 
 @router.get(
-    "/runs",
-    response_model=models.RunPageSchema,
-    responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
+    "/runs", needs("filtered run:read"), response_model=models.RunPageSchema, responses=INVALID_PARAMETER
 )
 async def list_runs(
     request: Request,
@@ -150,12 +147,7 @@ def _rows(page: RunsPage, requested: RequestedList) -> list[dict[str, Any]]:
     return rows
 
 
-@router.get(
-    "/fields",
-    response_model=list[str],
-    responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
-)
+@router.get("/fields", needs("filtered run:read"), response_model=list[str], responses=INVALID_PARAMETER)
 async def run_fields(library: TheLibrary, run_filter: TheFilter) -> Any:
     """The fields of the newest 1,000 runs that match a filter: what `sort` and `where` accept."""
     return await library.fields(run_filter)
@@ -163,9 +155,9 @@ async def run_fields(library: TheLibrary, run_filter: TheFilter) -> Any:
 
 @router.get(
     "/runs/{run}",
+    needs("run:read"),
     response_model=models.RunDetail,
     responses={**INVALID_PARAMETER, **UNKNOWN_RUN},
-    dependencies=[needs("run:read")],
 )
 async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Response:
     """Everything known about a run except its series."""
@@ -177,12 +169,7 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.post(
-    "/runs/{run}/stop",
-    response_model=models.Done,
-    responses=_ERRORS_OF_CHANGES,
-    dependencies=[needs("run:stop")],
-)
+@router.post("/runs/{run}/stop", needs("run:stop"), response_model=models.Done, responses=_ERRORS_OF_CHANGES)
 async def stop(request: Request, library: TheStoppingLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     with answering(409):
@@ -190,12 +177,7 @@ async def stop(request: Request, library: TheStoppingLibrary, run: CheckedRunId,
     return {"run": run, "done": "stop"}
 
 
-@router.delete(
-    "/runs/{run}",
-    response_model=models.Done,
-    responses=_ERRORS_OF_CHANGES,
-    dependencies=[needs("run:delete")],
-)
+@router.delete("/runs/{run}", needs("run:delete"), response_model=models.Done, responses=_ERRORS_OF_CHANGES)
 async def delete(
     request: Request,
     library: TheEditableLibrary,
@@ -209,10 +191,7 @@ async def delete(
 
 
 @router.post(
-    "/runs/{run}/restore",
-    response_model=models.Done,
-    responses=_ERRORS_OF_CHANGES,
-    dependencies=[needs("run:delete")],
+    "/runs/{run}/restore", needs("run:delete"), response_model=models.Done, responses=_ERRORS_OF_CHANGES
 )
 async def restore(
     request: Request,
@@ -226,12 +205,7 @@ async def restore(
     return {"run": run, "done": "restore"}
 
 
-@router.patch(
-    "/runs/{run}",
-    response_model=models.Done,
-    responses=_ERRORS_OF_CHANGES,
-    dependencies=[needs("run:update")],
-)
+@router.patch("/runs/{run}", needs("run:update"), response_model=models.Done, responses=_ERRORS_OF_CHANGES)
 async def edit(
     request: Request,
     library: TheEditableLibrary,

@@ -41,10 +41,7 @@ class FilterCheck(ResponseBody):
 
 
 @router.get(
-    "/fields/usual",
-    response_model=UsualColumns,
-    responses=INVALID_PARAMETER,
-    dependencies=[needs("filtered run:read")],
+    "/fields/usual", needs("filtered run:read"), response_model=UsualColumns, responses=INVALID_PARAMETER
 )
 async def usual_columns(library: TheLibrary, run_filter: TheFilter) -> Any:
     """Return the columns that suit the runs that match a filter.
@@ -60,7 +57,7 @@ async def usual_columns(library: TheLibrary, run_filter: TheFilter) -> Any:
     }
 
 
-@router.get("/fields/check", response_model=FilterCheck, dependencies=[needs("filtered run:read")])
+@router.get("/fields/check", needs("filtered run:read"), response_model=FilterCheck)
 async def check_filter(
     filter_text: Annotated[str, Query(alias="filter", max_length=MAX_LENGTH)] = "",
 ) -> FilterCheck:

@@ -2,6 +2,7 @@
 
 They are stored in the section `logged`; the state needed to update them, and how far each writer's rows are
 included, is in the section `tally`. Values set explicitly are in the section `summary` and take precedence.
+The highest step is only a field, to filter and sort by: `LAST_STEP`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
 
+from runvitals.model import fields
 from runvitals.model.fields import MAX_FIELDS
+from runvitals.model.names import STEP
 from runvitals.model.summary import WriterSummary, is_summary_state
 from runvitals.server.database.section_documents import (
     SectionDocument,
@@ -25,7 +28,8 @@ from runvitals.server.runs.storage.run_locks import lock_known_runs
 from runvitals.server.runs.storage.search_columns import DELETED, LOGGED
 
 TALLY = "tally"
-_STATE, _SEQS, _STORED = "state", "seqs", "stored"
+LAST_STEP = f"summary.{STEP}"
+_STATE, _SEQS, _STORED, _LAST_STEP = "state", "seqs", "stored", "last_step"
 _METRICS, _SUMMARY = "metrics", "summary"
 _MAX_WRITERS = 5000
 
@@ -54,6 +58,7 @@ class LoggedRows:
             "all": all rows of the run, some of which are included.
         stored: with "all", ranges of the numbers of the requests that it has rows of, by writer. They may be
             sent again, and are included now.
+        last_step: the highest step; None: not known.
     """
 
     run_id: int
@@ -63,6 +68,7 @@ class LoggedRows:
     metrics: Mapping[str, LoggedValues]
     what: Literal["sent", "new", "all"] = "sent"
     stored: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+    last_step: float | None = None
 
 
 def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> None:
@@ -74,18 +80,22 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
     runs = lock_known_runs(connection, {rows.run_id for rows in batches})
     documents = read_documents(connection, runs, (LOGGED, TALLY, DELETED, _METRICS, _SUMMARY))
     shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
-    before = search_columns.fields_of(documents, shown)
+    before = _fields(documents, shown)
     for key in shown:
         fresh = [rows for rows in batches if rows.run_id == key.run_id]
         defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
         tally = documents.get(key._replace(section=TALLY), SectionDocument())
         documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, fresh, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
-    search_columns.write_fields(connection, before, search_columns.fields_of(documents, shown))
+    search_columns.write_fields(connection, before, _fields(documents, shown))
 
 
 def replace_logged_rows(
-    connection: Connection, run_id: int, metrics: Mapping[str, LoggedValues], now_ms: int
+    connection: Connection,
+    run_id: int,
+    metrics: Mapping[str, LoggedValues],
+    last_step: float | None,
+    now_ms: int,
 ) -> set[str]:
     """Let the summary of a run be that of these values only, after rows were removed.
 
@@ -98,17 +108,31 @@ def replace_logged_rows(
     lock_known_runs(connection, [run_id])
     documents = read_documents(connection, [run_id], (LOGGED, TALLY, DELETED, _METRICS, _SUMMARY))
     key = SectionKey(run_id, LOGGED, "")
-    before = search_columns.fields_of(documents, {key})
+    before = _fields(documents, {key})
     names = set(documents.get(key, SectionDocument()).values)
     tally = documents.get(key._replace(section=TALLY), SectionDocument())
     # What a writer repeats of what it sent before must not count again.
-    tally.values.pop(_STATE, None)
+    for name in (_STATE, _LAST_STEP):
+        tally.values.pop(name, None)
     defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
-    left = [LoggedRows(run_id, "", 0, now_ms, metrics)]
+    left = [LoggedRows(run_id, "", 0, now_ms, metrics, last_step=last_step)]
     documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, left, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
-    search_columns.write_fields(connection, before, search_columns.fields_of(documents, {key}))
+    search_columns.write_fields(connection, before, _fields(documents, {key}))
     return names
+
+
+def _fields(
+    documents: Mapping[SectionKey, SectionDocument], keys: Iterable[SectionKey]
+) -> search_columns.FieldsOfRuns:
+    """Return the fields of summaries, with the last step."""
+    by_run = search_columns.fields_of(documents, keys)
+    for key in keys:
+        tally = documents.get(key._replace(section=TALLY), SectionDocument())
+        last_step = fields.scalar(tally.values.get(_LAST_STEP))
+        if last_step is not None:
+            by_run[key.run_id][LAST_STEP] = last_step
+    return by_run
 
 
 def _add_rows(
@@ -122,7 +146,10 @@ def _add_rows(
     seqs: dict[str, dict[str, int]] = dict(before.values.get(_SEQS) or {})
     stored: dict[str, Sequence[Sequence[int]]] = dict(before.values.get(_STORED) or {})
     set_ms = before.set_ms
+    last_step = before.values.get(_LAST_STEP)
     for rows in batches:
+        if rows.last_step is not None:
+            last_step = rows.last_step if last_step is None else max(last_step, rows.last_step)
         if rows.what == "all":
             set_ms = max(set_ms, _add(summary, _without_included(summary, rows.metrics)))
             stored.update(rows.stored)
@@ -138,6 +165,8 @@ def _add_rows(
     while len(seqs) > _MAX_WRITERS:
         del seqs[next(iter(seqs))]
     tally = {_STATE: summary.state(), _SEQS: seqs, **({_STORED: stored} if stored else {})}
+    if last_step is not None:
+        tally[_LAST_STEP] = last_step
     state = SectionDocument(tally, set_ms)
     return state, SectionDocument(summary.values_of(summary.values), set_ms)
 

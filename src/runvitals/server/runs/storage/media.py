@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +99,20 @@ class MediaTable(StoredTable):
         named = or_(media.c.key == name, and_(*inside))
         statement = delete(media).where(media.c.run_id == run_id, media.c.kind == model.FILE, named)
         self._database.write(lambda connection: connection.execute(statement))
+
+    def remove_named_files(self, run_id: int, names: Collection[str]) -> list[str]:
+        """Forget some saved files of a run, all of which it must have; returns the names that it lacks."""
+
+        def remove(connection: Connection) -> list[str]:
+            of_run = (media.c.run_id == run_id, media.c.kind == model.FILE)
+            named = (*of_run, media.c.key.in_([plain_text(name) for name in names]))
+            known = set(connection.execute(select(media.c.key).where(*named).distinct()).scalars())
+            missing = [name for name in names if plain_text(name) not in known]
+            if not missing:
+                connection.execute(delete(media).where(*named))
+            return missing
+
+        return self._database.write(remove)
 
     def times(self, run_id: int) -> set[tuple[int, float | None]]:
         """Time in ms UTC and step of the records of a run."""

@@ -88,14 +88,14 @@ class SubjectSchema(ResponseBody):
 SubjectsPage = page_body("SubjectsPage", "A page of subjects.", subjects=list[SubjectSchema])
 
 
-@router.get("/organisation/issuers", response_model=IssuersPage, dependencies=[needs("org:member_read")])
+@router.get("/organisation/issuers", needs("org:member_read"), response_model=IssuersPage)
 def issuers(access: TheAccess, page: ThePage) -> Any:
     """The issuers."""
     rows = [_to_schema(issuer) for issuer in access.accounts.jwt_issuers.all()]
     return page_in_order("issuers", rows, page)
 
 
-@router.post("/organisation/issuers", status_code=201, dependencies=[needs("org:service_account")])
+@router.post("/organisation/issuers", needs("org:service_account"), status_code=201)
 async def add_issuer(
     body: NewIssuer, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> IssuerSchema:
@@ -120,7 +120,7 @@ async def add_issuer(
         raise InvalidFields({"name": str(error)}) from None
 
 
-@router.patch("/organisation/issuers/{issuer}", dependencies=[needs("org:service_account")])
+@router.patch("/organisation/issuers/{issuer}", needs("org:service_account"))
 def change_issuer(
     issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester
 ) -> IssuerSchema:
@@ -145,18 +145,14 @@ def change_issuer(
     return _to_schema(row)
 
 
-@router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])
+@router.delete("/organisation/issuers/{issuer}", needs("org:service_account"), status_code=204)
 def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) -> None:
     """Remove an issuer that no service account uses."""
     with answering(409):
         access.accounts.jwt_issuers.delete(issuer, requester.actor, access.clock())
 
 
-@router.get(
-    "/organisation/issuers/{issuer}/subjects",
-    response_model=SubjectsPage,
-    dependencies=[needs("org:member_read")],
-)
+@router.get("/organisation/issuers/{issuer}/subjects", needs("org:member_read"), response_model=SubjectsPage)
 def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
     """Which subject of an issuer acts as which service account."""
     owners = {account.id: account for account in access.accounts.service_accounts.all()}
@@ -168,7 +164,7 @@ def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
     return page_in_order("subjects", rows, page)
 
 
-@router.put("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:service_account")])
+@router.put("/organisation/issuers/{issuer}/subjects", needs("org:service_account"))
 def put_subject(
     issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester
 ) -> SubjectSchema:
@@ -186,11 +182,7 @@ def put_subject(
     return SubjectSchema(subject=body.subject, service_account=account.name, team=body.team)
 
 
-@router.delete(
-    "/organisation/issuers/{issuer}/subjects",
-    status_code=204,
-    dependencies=[needs("org:service_account")],
-)
+@router.delete("/organisation/issuers/{issuer}/subjects", needs("org:service_account"), status_code=204)
 def remove_subject(
     issuer: IssuerId,
     subject: Annotated[str, Query(max_length=500)],

@@ -51,13 +51,13 @@ class LinkedLogin(ResponseBody):
 LoginsPage = page_body("LoginsPage", "A page of logins.", logins=list[LinkedLogin])
 
 
-@router.get("/account/logins", response_model=LoginsPage, dependencies=[needs("account:read")])
+@router.get("/account/logins", needs("account:read"), response_model=LoginsPage)
 def logins(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The logins at providers that are linked to the account."""
     return page_in_order("logins", access.accounts.logins.of_user(owner.id), page)
 
 
-@router.post("/account/logins", dependencies=[needs("account:security")])
+@router.post("/account/logins", needs("account:security"))
 async def link(
     body: LinkStart, request: Request, response: Response, outside: TheOutsideServices, owner: SignedInOwner
 ) -> ProviderAddress:
@@ -67,7 +67,7 @@ async def link(
     )
 
 
-@router.post("/auth/sudo/provider", dependencies=[needs("account:read")])
+@router.post("/auth/sudo/provider", needs("account:read"))
 async def confirm_by_provider(
     body: ConfirmationStart,
     request: Request,
@@ -88,7 +88,7 @@ async def confirm_by_provider(
     )
 
 
-@router.delete("/account/logins/{login}", status_code=204, dependencies=[needs("account:security")])
+@router.delete("/account/logins/{login}", needs("account:security"), status_code=204)
 def unlink(login: LoginId, access: TheAccess, notices: TheNotices, owner: SignedInOwner) -> None:
     """Unlink a login, unless it is the last way to sign in."""
     accounts, now_ms = access.accounts, access.clock()

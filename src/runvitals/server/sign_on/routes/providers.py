@@ -42,7 +42,7 @@ class ProvidersPage(ResponseBody):
     enforced_by: str | None
 
 
-@router.get("/organisation/providers", response_model=ProvidersPage, dependencies=[needs("org:member_read")])
+@router.get("/organisation/providers", needs("org:member_read"), response_model=ProvidersPage)
 def providers(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The providers, without their secrets."""
     settings = access.accounts.settings
@@ -50,7 +50,7 @@ def providers(access: TheAccess, page: ThePage) -> dict[str, Any]:
     return {**page_in_order("providers", rows, page), "editable": by is None, "enforced_by": by}
 
 
-@router.put("/organisation/providers", response_model=ProvidersPage, dependencies=[needs("org:settings")])
+@router.put("/organisation/providers", needs("org:settings"), response_model=ProvidersPage)
 def put_providers(
     body: Providers,
     access: TheAccess,

@@ -98,7 +98,7 @@ class ProviderAddress(ResponseBody):
     url: str
 
 
-@router.get("/auth/{provider}/start", status_code=302, dependencies=[needs(PUBLIC), with_accounts()])
+@router.get("/auth/{provider}/start", needs(PUBLIC), with_accounts(), status_code=302)
 async def start(
     provider: str,
     request: Request,
@@ -118,7 +118,7 @@ async def start(
     return with_cookie(request, RedirectResponse(begun.url, 302), begun)
 
 
-@router.post("/auth/{provider}/start", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/{provider}/start", needs(PUBLIC), with_accounts())
 async def start_with_invitation(
     provider: str,
     body: ProviderStart,
@@ -141,7 +141,7 @@ async def start_with_invitation(
     )
 
 
-@router.get("/auth/{provider}/callback", status_code=302, dependencies=[needs(PUBLIC), with_accounts()])
+@router.get("/auth/{provider}/callback", needs(PUBLIC), with_accounts(), status_code=302)
 async def callback(
     provider: str,
     request: Request,
@@ -172,7 +172,7 @@ async def callback(
     return response
 
 
-@router.post("/auth/link", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/link", needs(PUBLIC), with_accounts())
 async def confirm_link(
     body: SignOnConfirmation,
     request: Request,
@@ -213,7 +213,7 @@ async def confirm_link(
         raise refusal(error, request, services) from None
 
 
-@router.get("/auth/second-factor", dependencies=[needs(PUBLIC), with_accounts()])
+@router.get("/auth/second-factor", needs(PUBLIC), with_accounts())
 def second_factors(request: Request, access: TheAccess, services: TheServices) -> FactorsSchema:
     """The second factors that the sign-in by a provider waits for, which this browser began."""
     pending = pending_sign_in.pending_of(request, services.box, access.clock())
@@ -221,7 +221,7 @@ def second_factors(request: Request, access: TheAccess, services: TheServices) -
     return factors_of(pending.user_id, kinds, request, services)
 
 
-@router.post("/auth/second-factor", dependencies=[needs(PUBLIC), with_accounts()])
+@router.post("/auth/second-factor", needs(PUBLIC), with_accounts())
 def finish_with_second_factor(
     body: SecondFactor,
     request: Request,

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from runvitals.store.errors import NotFound
+
 State = Literal["pending", "running", "paused", "finished", "canceled"]
 OVER: Final = ("finished", "canceled")
 """The states of a sweep that gets no more runs."""
@@ -13,7 +15,7 @@ UNENDED: Final = ("assigned", "begun", "stopping")
 """The states of a run that has not ended."""
 
 
-class UnknownSweep(LookupError):
+class UnknownSweep(NotFound):
     """There is no such sweep."""
 
 

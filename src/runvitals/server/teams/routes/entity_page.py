@@ -17,9 +17,7 @@ from runvitals.server.teams.routes.profile import TeamPage, team_page
 router = Router()
 
 
-@router.get(
-    "/entities/{entity}", response_model_exclude_unset=True, dependencies=[needs("filtered team:profile")]
-)
+@router.get("/entities/{entity}", needs("filtered team:profile"), response_model_exclude_unset=True)
 def entity_page(
     entity: Annotated[str, Path(description="A team or user.", max_length=64)],
     access: TheAccess,

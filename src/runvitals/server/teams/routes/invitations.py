@@ -48,9 +48,9 @@ router = Router()
 
 @router.post(
     "/teams/{team}/invitations",
+    needs("member:invite"),
     response_model=InvitationResults,
     response_model_exclude_unset=True,
-    dependencies=[needs("member:invite")],
 )
 def invite(
     team: TheTeam, people: TeamPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
@@ -68,9 +68,7 @@ def invite(
     return {"results": inviter.invite(people, Place(team, entity_of(access, team), role))}
 
 
-@router.get(
-    "/teams/{team}/invitations", response_model=InvitationsPage, dependencies=[needs("team:read_settings")]
-)
+@router.get("/teams/{team}/invitations", needs("team:read_settings"), response_model=InvitationsPage)
 def invitations(team: TheTeam, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The pending invitations of a team, and those that ended within 30 days."""
     now_ms = access.clock()
@@ -84,9 +82,9 @@ def invitations(team: TheTeam, access: TheAccess, requester: TheRequester, page:
 
 @router.post(
     "/teams/{team}/invitations/{invitation}/resend",
+    needs("member:invite"),
     response_model=InvitationResult,
     response_model_exclude_unset=True,
-    dependencies=[needs("member:invite")],
 )
 def resend(
     team: TheTeam, invitation: InvitationId, notices: TheNotices, access: TheAccess, requester: TheRequester
@@ -96,9 +94,7 @@ def resend(
     return Inviter(access, requester, notices).resend(row)
 
 
-@router.delete(
-    "/teams/{team}/invitations/{invitation}", status_code=204, dependencies=[needs("member:invite")]
-)
+@router.delete("/teams/{team}/invitations/{invitation}", needs("member:invite"), status_code=204)
 def revoke(team: TheTeam, invitation: InvitationId, access: TheAccess, requester: TheRequester) -> None:
     """End a pending invitation."""
     row = _own_or_managed(access, requester, team, invitation)

@@ -9,7 +9,6 @@ from fastapi import HTTPException
 from pydantic import ConfigDict, Field
 
 from runvitals.model.account_names import address_key
-from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.matrix import Role
@@ -22,13 +21,11 @@ from runvitals.server.http.errors import InvalidFields, checking, too_many
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 from runvitals.server.organisation.settings import with_defaults
-from runvitals.server.teams.storage.invitations import InvitationRow, check_days
+from runvitals.server.teams.storage.invitations import AlreadyInvited, InvitationRow, check_days
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NotFound, SentTooOften
 
 MAX_PEOPLE: Final = 50
-A_DAY_BY_USER: Final = 50
-A_DAY_TO_TEAM: Final = 500
 PATH: Final = "/-/invitation"
 _LINK: Final = "anyone with the link"
 NOT_ADMITTED: Final = (
@@ -78,14 +75,12 @@ class Inviter:
         Raises:
             HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
         """
-        invitations, since_ms = self._access.accounts.invitations, self._access.clock() - DAY_MS
-        user_id = self._requester.user_id
-        if user_id is not None:
-            sent = invitations.sent_since(since_ms, invited_by=user_id)
-            if sent + count > A_DAY_BY_USER:
-                raise too_many(f"you may send {A_DAY_BY_USER} invitations a day; try again tomorrow", 3600)
-        if team is not None and invitations.sent_since(since_ms, team_id=team.id) + count > A_DAY_TO_TEAM:
-            raise too_many(f"{A_DAY_TO_TEAM} invitations a day may be sent to a team; try tomorrow", 3600)
+        try:
+            self._access.accounts.invitations.check_day(
+                self._requester.user_id, None if team is None else team.id, count, self._access.clock()
+            )
+        except SentTooOften as error:
+            raise too_many(str(error), 3600) from None
 
     def invite(self, people: People, target: Place) -> list[dict[str, Any]]:
         """Invite everyone; returns what became of each."""
@@ -113,25 +108,19 @@ class Inviter:
         shown = invitee or _LINK
         if refused is not None:
             return refused
-        accounts, team = self._access.accounts, target.team
-        key = None if address is None else address_key(address)
-        user_id = None if user is None else user.id
-        team_id, team_name = (None, None) if team is None else (team.id, team.name)
-        pending = accounts.invitations.pending(team_id, address_key=key, user_id=user_id)
-        same = pending is not None and (pending.custom_role or pending.role) == target.role
-        if pending is not None and same and pending.org_role == target.org_role:
-            return {"who": shown, "state": "already_invited"}
         try:
-            secret, row = accounts.invitations.create(
-                team_name,
+            secret, row = self._access.accounts.invitations.create(
+                None if target.team is None else target.team.name,
                 address,
                 target.role,
                 self._requester.actor,
                 self._access.clock(),
-                user_id=user_id,
+                user_id=None if user is None else user.id,
                 days=days,
                 org_role=target.org_role,
             )
+        except AlreadyInvited:
+            return {"who": shown, "state": "already_invited"}
         except ValueError as error:
             return {"who": shown, "state": "refused", "reason": str(error)}
         return self._result(shown, row, secret, message)

@@ -107,7 +107,7 @@ class Joined(ResponseBody):
 router = Router()
 
 
-@router.post("/team-requests", status_code=202, dependencies=[needs("account")])
+@router.post("/team-requests", needs("account"), status_code=202)
 def ask_for_a_team(
     body: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
 ) -> TeamAsked:
@@ -126,14 +126,14 @@ def ask_for_a_team(
     return TeamAsked(administrators=administrators)
 
 
-@router.get("/account/joinable-teams", response_model=JoinableTeamsPage, dependencies=[needs("account")])
+@router.get("/account/joinable-teams", needs("account"), response_model=JoinableTeamsPage)
 def joinable_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Teams that are recommended to people with a mail domain of the requester. `join`: how to join them."""
     rows = _recommend(access, requester)
     return page_of("teams", rows, lambda row: row.name, page)
 
 
-@router.get("/account/join-requests", response_model=JoinRequestsPage, dependencies=[needs("account")])
+@router.get("/account/join-requests", needs("account"), response_model=JoinRequestsPage)
 def my_join_requests(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The teams that the requester has asked to join and that have not answered."""
     user_id = requester.user_id
@@ -141,7 +141,7 @@ def my_join_requests(access: TheAccess, requester: TheRequester, page: ThePage) 
     return page_of("join_requests", rows, lambda row: row.id, page)
 
 
-@router.delete("/account/join-requests/{request}", status_code=204, dependencies=[needs("account")])
+@router.delete("/account/join-requests/{request}", needs("account"), status_code=204)
 def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> None:
     """Withdraw one's own request."""
     user = _user(access, requester)
@@ -152,7 +152,7 @@ def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> 
 
 
 # Whoever sees the page of a team may ask to join it; a hidden team is hidden here too.
-@router.post("/teams/{team}/join-requests", status_code=201, dependencies=[needs("team:profile")])
+@router.post("/teams/{team}/join-requests", needs("team:profile"), status_code=201)
 def ask_to_join(
     team: TheTeam, body: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
 ) -> JoinRequest | Joined:
@@ -175,16 +175,14 @@ def ask_to_join(
     return Joined(team=team.name, team_display_name=team.display_name, state="approved")
 
 
-@router.get(
-    "/teams/{team}/join-requests", response_model=JoinRequestsPage, dependencies=[needs("member:update_role")]
-)
+@router.get("/teams/{team}/join-requests", needs("member:update_role"), response_model=JoinRequestsPage)
 def join_requests(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The requests to join a team that wait for an answer."""
     rows = access.accounts.join_requests.of_team(team.id)
     return page_of("join_requests", rows, lambda row: row.id, page)
 
 
-@router.post("/teams/{team}/join-requests/{request}/approve", dependencies=[needs("member:update_role")])
+@router.post("/teams/{team}/join-requests/{request}/approve", needs("member:update_role"))
 def approve(
     team: TheTeam,
     request: RequestId,
@@ -205,7 +203,7 @@ def approve(
     return JoinRequest.model_validate(access.accounts.join_requests.get(row.id))
 
 
-@router.post("/teams/{team}/join-requests/{request}/reject", dependencies=[needs("member:update_role")])
+@router.post("/teams/{team}/join-requests/{request}/reject", needs("member:update_role"))
 def reject(
     team: TheTeam, request: RequestId, access: TheAccess, requester: TheRequester, notices: TheNotices
 ) -> JoinRequest:

@@ -83,10 +83,7 @@ router = Router()
 
 
 @router.get(
-    "/teams/{team}/members",
-    response_model=MembersPage,
-    response_model_exclude_unset=True,
-    dependencies=[needs("team:read")],
+    "/teams/{team}/members", needs("team:read"), response_model=MembersPage, response_model_exclude_unset=True
 )
 def team_members(
     team: TheTeam,
@@ -124,9 +121,7 @@ def team_members(
 
 
 @router.patch(
-    "/teams/{team}/members/{member}",
-    response_model_exclude_unset=True,
-    dependencies=[needs("member:update_role")],
+    "/teams/{team}/members/{member}", needs("member:update_role"), response_model_exclude_unset=True
 )
 def change_member(
     team: TheTeam,
@@ -164,7 +159,7 @@ def change_member(
     return _to_schema(changed, emails=True)
 
 
-@router.delete("/teams/{team}/members/{member}", status_code=204, dependencies=[needs("team:read")])
+@router.delete("/teams/{team}/members/{member}", needs("team:read"), status_code=204)
 def remove_member(
     team: TheTeam, member: MemberName, access: TheAccess, requester: TheRequester, notices: TheNotices
 ) -> None:
@@ -185,10 +180,7 @@ def remove_member(
 
 
 @router.post(
-    "/teams/{team}/join",
-    status_code=201,
-    response_model_exclude_unset=True,
-    dependencies=[needs("team:join_as_admin")],
+    "/teams/{team}/join", needs("team:join_as_admin"), status_code=201, response_model_exclude_unset=True
 )
 def join_as_administrator(
     team: TheTeam, access: TheAccess, requester: TheRequester, notices: TheNotices

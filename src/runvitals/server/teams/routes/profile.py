@@ -71,7 +71,7 @@ class TeamPage(TeamSchema):
 router = Router()
 
 
-@router.get("/teams/{team}/profile", response_model_exclude_unset=True, dependencies=[needs("team:profile")])
+@router.get("/teams/{team}/profile", needs("team:profile"), response_model_exclude_unset=True)
 def team_profile(
     team: TheTeam, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> TeamPage:
@@ -79,7 +79,7 @@ def team_profile(
     return team_page(access, requester, team, outside)
 
 
-@router.patch("/teams/{team}/profile", response_model_exclude_unset=True, dependencies=[needs("team:update")])
+@router.patch("/teams/{team}/profile", needs("team:update"), response_model_exclude_unset=True)
 def change_profile(
     team: TheTeam,
     changes: TeamProfileChanges,

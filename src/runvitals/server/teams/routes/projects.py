@@ -24,7 +24,7 @@ TeamProjectsPage = page_body(
 )
 
 
-@router.get("/teams/{team}/projects", response_model=TeamProjectsPage, dependencies=[needs("team:profile")])
+@router.get("/teams/{team}/projects", needs("team:profile"), response_model=TeamProjectsPage)
 def team_projects(
     team: TheTeam,
     access: TheAccess,

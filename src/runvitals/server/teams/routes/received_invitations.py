@@ -40,13 +40,13 @@ class Offer(RequestBody):
 router = Router()
 
 
-@router.post("/invitations/show", dependencies=[needs("public"), with_accounts()])
+@router.post("/invitations/show", needs("public"), with_accounts())
 def show(offer: Token, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
     """Return the invitation of a link, for anyone who has it."""
     return invitation_of(_by_token(offer.token, services, access, requester))
 
 
-@router.get("/account/invitations", response_model=InvitationsPage, dependencies=[needs("account")])
+@router.get("/account/invitations", needs("account"), response_model=InvitationsPage)
 def my_invitations(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Pending invitations of the requester: by name, and to addresses that they have verified."""
     user_id = requester.user_id
@@ -55,7 +55,7 @@ def my_invitations(access: TheAccess, requester: TheRequester, page: ThePage) ->
 
 
 # Also for users without a verified address: the link proves that they have the one that was invited.
-@router.post("/invitations/accept", dependencies=[needs("account:read")])
+@router.post("/invitations/accept", needs("account:read"))
 def accept(offer: Offer, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
     """Accept an invitation. The address that it was sent to becomes one of the user's verified addresses."""
     user = _user(access, requester)
@@ -69,7 +69,7 @@ def accept(offer: Offer, services: TheServices, access: TheAccess, requester: Th
     return invitation_of(accepted).model_copy(update={"state": "accepted"})
 
 
-@router.post("/invitations/decline", dependencies=[needs("account:read")])
+@router.post("/invitations/decline", needs("account:read"))
 def decline(offer: Offer, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
     """Decline an invitation; it can no longer be accepted."""
     row = _own_invitation(offer, services, access, requester, _user(access, requester))

@@ -70,13 +70,13 @@ class TeamSettingsSchema(ResponseBody):
 router = Router()
 
 
-@router.get("/teams/{team}/settings", dependencies=[needs("team:read_settings")])
+@router.get("/teams/{team}/settings", needs("team:read_settings"))
 def team_settings(team: TheTeam, access: TheAccess, requester: TheRequester) -> TeamSettingsSchema:
     """All settings of a team, each with whether the requester may change it and what locks it."""
     return _settings(access, requester, team)
 
 
-@router.patch("/teams/{team}/privacy", dependencies=[needs("team:update_privacy")])
+@router.patch("/teams/{team}/privacy", needs("team:update_privacy"))
 def change_privacy(
     team: TheTeam,
     changes: PrivacyChanges,

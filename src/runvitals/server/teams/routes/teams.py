@@ -102,9 +102,7 @@ class DeletedTeam(ResponseBody):
 router = Router()
 
 
-@router.get(
-    "/teams", response_model=MyTeamsPage, response_model_exclude_unset=True, dependencies=[needs("account")]
-)
+@router.get("/teams", needs("account"), response_model=MyTeamsPage, response_model_exclude_unset=True)
 def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The teams that the requester is a member of, by name.
 
@@ -132,7 +130,7 @@ def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[
     return {**listed, "may": may, "administrators": access.accounts.users.administrators()}
 
 
-@router.post("/teams", status_code=201, dependencies=[needs("team:create")])
+@router.post("/teams", needs("team:create"), status_code=201)
 def create_team(
     new: NewTeam, request: Request, access: TheAccess, requester: TheRequester, response: Response
 ) -> TeamSchema:
@@ -161,13 +159,13 @@ def create_team(
     return team_schema(access, requester, team)
 
 
-@router.get("/teams/{team}", dependencies=[needs("team:profile")])
+@router.get("/teams/{team}", needs("team:profile"))
 def read_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> TeamSchema:
     """A team, and what the requester may do with it."""
     return team_schema(access, requester, team)
 
 
-@router.patch("/teams/{team}", dependencies=[needs("team:update")])
+@router.patch("/teams/{team}", needs("team:update"))
 def change_team(
     team: TheTeam, changes: TeamChanges, access: TheAccess, requester: TheRequester
 ) -> TeamSchema:
@@ -184,7 +182,7 @@ def change_team(
     return team_schema(access, requester, changed)
 
 
-@router.delete("/teams/{team}", status_code=202, dependencies=[needs("team:delete")])
+@router.delete("/teams/{team}", needs("team:delete"), status_code=202)
 def delete_team(
     team: TheTeam,
     confirmation: TeamConfirmation,
@@ -214,7 +212,7 @@ def delete_team(
     return DeletedTeam(team=team.name, deleted_ms=now_ms, purged_ms=purged_ms)
 
 
-@router.post("/teams/{team}/restore", dependencies=[needs("team:delete")])
+@router.post("/teams/{team}/restore", needs("team:delete"))
 def restore_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> TeamSchema:
     """Take a team out of the trash."""
     if team.deleted_ms is None:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from runvitals.model.account_names import address_key
 from runvitals.model.durations import DAY_MS
+from runvitals.server.accounts.storage.entities import lock_user
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
@@ -28,7 +29,13 @@ from runvitals.store.errors import NoLongerValid, NotAllowed, NotFound, SentTooO
 DEFAULT_DAYS = 7
 MAX_DAYS = 30
 MAX_SENDS = 5
+A_DAY_BY_USER = 50
+A_DAY_TO_TEAM = 500
 _ENDED = "this invitation was used, has expired or was revoked"
+
+
+class AlreadyInvited(ValueError):
+    """Somebody has a pending invitation to the same team with the same role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +117,8 @@ class InvitationTable(StoredTable):
     ) -> tuple[str, InvitationRow]:
         """Invite an address or a user, or make a link; returns the link's secret and the invitation.
 
-        Whoever has a pending invitation to the same team gets the new role and a new link; the old link stops
-        working.
+        Whoever has a pending invitation to the same team with another role gets that role and a new link; the
+        old link stops working.
 
         Args:
             address: an e-mail address. None, and no `user_id`: a link that anyone can use.
@@ -119,7 +126,9 @@ class InvitationTable(StoredTable):
 
         Raises:
             ValueError: an invalid address or number of days.
-            SentTooOften: it was sent too often within a day.
+            AlreadyInvited: there is such an invitation with the same role. Of two who invite somebody at
+                once, one gets this, so that only a link that works is sent.
+            SentTooOften: it was sent too often within a day, or the user, or all to the team, sent too many.
             NotFound: there is no such team or role.
         """
         check_days(days)
@@ -129,10 +138,10 @@ class InvitationTable(StoredTable):
         secret, digest = new_secret()
 
         def work(connection: Connection) -> InvitationRow:
-            team = None if team_name is None else living_team(connection, team_name)
+            team_id = None if team_name is None else living_team(connection, team_name).id
             base, role_id = resolve_role(connection, role)
             values: dict[str, object] = {
-                "team_id": None if team is None else team.id,
+                "team_id": team_id,
                 "address": address,
                 "address_key": key,
                 "user_id": user_id,
@@ -145,23 +154,16 @@ class InvitationTable(StoredTable):
                 "expires_ms": now_ms + days * DAY_MS,
                 "state": "pending",
             }
-            pending = _pending(connection, None if team is None else team.id, key, user_id)
-            if pending is None:
-                connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
-            else:
-                _resend(connection, pending, now_ms, values)
+            pending = _pending(connection, team_id, key, user_id)
+            if pending is not None and _offers(pending, base, role_id, org_role, now_ms):
+                raise AlreadyInvited(f"{address or 'this user'} is already invited")
+            _check_day(connection, by.user_id, team_id, now_ms)
+            _send(connection, pending, now_ms, values)
             row = _by_digest(connection, digest)
             _record_creation(connection, row, role, by, now_ms)
             return row
 
         return secret, self._database.write(work)
-
-    def pending(
-        self, team_id: int | None, *, address_key: str | None = None, user_id: int | None = None
-    ) -> InvitationRow | None:
-        """Return the pending invitation of an address or user; `team_id` None: to the organisation."""
-        with self._database.read() as connection:
-            return _pending(connection, team_id, address_key, user_id)
 
     def get(self, invitation_id: int) -> InvitationRow:
         """Return an invitation by its id.
@@ -175,12 +177,10 @@ class InvitationTable(StoredTable):
             raise NotFound(f"there is no invitation with id {invitation_id}")
         return InvitationRow(**row._asdict())
 
-    def sent_since(self, since_ms: int, *, invited_by: int | None = None, team_id: int | None = None) -> int:
-        """Return how many invitations a user sent, or were sent to a team, since a time."""
-        mine = invitation.c.invited_by == invited_by if team_id is None else invitation.c.team_id == team_id
-        count = select(func.count()).where(mine, invitation.c.sent_ms > since_ms)
+    def check_day(self, user_id: int | None, team_id: int | None, count: int, now_ms: int) -> None:
+        """Raise SentTooOften unless a user may send, and a team may get, so many more invitations today."""
         with self._database.read() as connection:
-            return int(connection.execute(count).scalar_one())
+            _check_day(connection, user_id, team_id, now_ms, count)
 
     def resend(self, invitation_id: int, by: Actor, now_ms: int, days: int = DEFAULT_DAYS) -> str:
         """Return the secret of a new link for a pending invitation; the old link stops working.
@@ -339,6 +339,30 @@ def _record_creation(connection: Connection, row: InvitationRow, role: str, by: 
     record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row), after=after)
 
 
+def _check_day(
+    connection: Connection, user_id: int | None, team_id: int | None, now_ms: int, count: int = 1
+) -> None:
+    if user_id is not None:
+        lock_user(connection, user_id)
+    for column, number, most, text in (
+        (
+            invitation.c.invited_by,
+            user_id,
+            A_DAY_BY_USER,
+            "you may send {} invitations a day; try again tomorrow",
+        ),
+        (
+            invitation.c.team_id,
+            team_id,
+            A_DAY_TO_TEAM,
+            "{} invitations a day may be sent to a team; try tomorrow",
+        ),
+    ):
+        sent = select(func.count()).where(column == number, invitation.c.sent_ms > now_ms - DAY_MS)
+        if number is not None and connection.execute(sent).scalar_one() + count > most:
+            raise SentTooOften(text.format(most))
+
+
 def _pending(
     connection: Connection, team_id: int | None, key: str | None, user_id: int | None
 ) -> InvitationRow | None:
@@ -348,6 +372,11 @@ def _pending(
     whom = invitation.c.user_id == user_id if key is None else invitation.c.address_key == key
     row = connection.execute(_INVITATIONS.where(same_team, whom, invitation.c.state == "pending")).first()
     return None if row is None else InvitationRow(**row._asdict())
+
+
+def _offers(row: InvitationRow, base: str, role_id: int | None, org_role: str, now_ms: int) -> bool:
+    offered = (row.role, row.custom_role_id, row.org_role)
+    return offered == (base, role_id, org_role) and now_ms < row.expires_ms
 
 
 def _by_digest(connection: Connection, digest: bytes) -> InvitationRow:
@@ -363,6 +392,15 @@ def _lock(connection: Connection, invitation_id: int) -> InvitationRow:
     if row is None or row.state != "pending":
         raise NoLongerValid(_ENDED)
     return InvitationRow(**row._asdict())
+
+
+def _send(
+    connection: Connection, pending: InvitationRow | None, now_ms: int, values: dict[str, object]
+) -> None:
+    if pending is None:
+        connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
+    else:
+        _resend(connection, pending, now_ms, values)
 
 
 def _resend(connection: Connection, row: InvitationRow, now_ms: int, values: dict[str, object]) -> None:

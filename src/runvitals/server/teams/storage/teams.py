@@ -217,7 +217,16 @@ class TeamTable(StoredTable):
         with self._database.read() as connection:
             return [row.name for row in connection.execute(orphaned.order_by(entity.c.name))]
 
-    def update(self, name: str, by: Actor, now_ms: int, /, **changes: str | bool | Sequence[str]) -> TeamRow:
+    @in_transaction
+    def update(
+        self,
+        connection: Connection,
+        name: str,
+        by: Actor,
+        now_ms: int,
+        /,
+        **changes: str | bool | Sequence[str],
+    ) -> TeamRow:
         """Change a text, `default_visibility`, `join_domains`, `join_by_domain` or a privacy switch.
 
         Raises:
@@ -229,22 +238,18 @@ class TeamTable(StoredTable):
             if field not in _TEXTS or isinstance(value, bool):
                 raise ValueError(f"invalid field {field!r} or value of a team")
         changes = {**changes, **checked_labels({n: v for n, v in changes.items() if n in _TEXTS})}
-
-        def work(connection: Connection) -> TeamRow:
-            before = living_team(connection, name)
-            changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
-            if changed:
-                stored = {field: _to_column(value) for field, value in changed.items()}
-                connection.execute(update(team).where(team.c.entity_id == before.id).values(stored))
-                old = {field: getattr(before, field) for field in changed}
-                owner = (before.id, before.name)
-                privacy = bool(changed.keys() & set(_SWITCHES))
-                action = "team.update_privacy" if privacy else "team.update"
-                record(connection, now_ms, by, action, entity=owner, before=old, after=changed)
-                rights_changed(connection)
-            return _team(connection, name)
-
-        return self._database.write(work)
+        before = living_team(connection, name)
+        changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
+        if changed:
+            stored = {field: _to_column(value) for field, value in changed.items()}
+            connection.execute(update(team).where(team.c.entity_id == before.id).values(stored))
+            old = {field: getattr(before, field) for field in changed}
+            owner = (before.id, before.name)
+            privacy = bool(changed.keys() & set(_SWITCHES))
+            action = "team.update_privacy" if privacy else "team.update"
+            record(connection, now_ms, by, action, entity=owner, before=old, after=changed)
+            rights_changed(connection)
+        return _team(connection, name)
 
     def delete(self, name: str, by: Actor, now_ms: int) -> None:
         """Move a team to the trash with all it owns. Its name stays taken."""

@@ -40,9 +40,7 @@ BillingAdministratorsPage = page_body(
 )
 
 
-@router.get(
-    "/billing/administrators", response_model=BillingAdministratorsPage, dependencies=[needs("billing:read")]
-)
+@router.get("/billing/administrators", needs("billing:read"), response_model=BillingAdministratorsPage)
 def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """List the billing administrators and billing viewers, by name.
 
@@ -74,13 +72,13 @@ class Settlement(ResponseBody):
     purchase_order: str = ""
 
 
-@router.get("/billing/settlement", response_model=Settlement, dependencies=[needs("billing:settle")])
+@router.get("/billing/settlement", needs("billing:settle"), response_model=Settlement)
 def settlement(access: TheAccess) -> Any:
     """The settlement data. Statements that were issued keep what they have."""
     return access.metadata_store.usage.documents.get("settlement")
 
 
-@router.put("/billing/settlement", response_model=Settlement, dependencies=[needs("billing:settle")])
+@router.put("/billing/settlement", needs("billing:settle"), response_model=Settlement)
 def put_settlement(form: SettlementForm, access: TheAccess, requester: TheRequester) -> Any:
     """Replace it, for the statements that are issued from now on."""
     access.metadata_store.usage.documents.put(
@@ -120,13 +118,13 @@ class UsageAlertSettings(ResponseBody):
     categories: AlertCategories
 
 
-@router.get("/billing/alerts", response_model=UsageAlertSettings, dependencies=[needs("billing:read")])
+@router.get("/billing/alerts", needs("billing:read"), response_model=UsageAlertSettings)
 def alerts(access: TheAccess) -> Any:
     """Percent of limits and amounts of charges at which mails are sent, once a month each, and to whom."""
     return alert_settings(access.metadata_store).as_json()
 
 
-@router.put("/billing/alerts", response_model=UsageAlertSettings, dependencies=[needs("billing:manage")])
+@router.put("/billing/alerts", needs("billing:manage"), response_model=UsageAlertSettings)
 def put_alerts(form: AlertForm, access: TheAccess, requester: TheRequester) -> Any:
     """Replace all of it."""
     settings = AlertSettings(

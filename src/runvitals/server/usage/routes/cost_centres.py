@@ -86,17 +86,14 @@ CostCentreAssignmentsPage = page_body(
 )
 
 
-@router.get("/billing/cost-centres", response_model=CostCentresPage, dependencies=[needs("billing:read")])
+@router.get("/billing/cost-centres", needs("billing:read"), response_model=CostCentresPage)
 def cost_centres(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All cost centres, by code."""
     return page_of("cost_centres", reports.cost_centres.all(), lambda row: row.code, page)
 
 
 @router.post(
-    "/billing/cost-centres",
-    response_model=CostCentreSchema,
-    dependencies=[needs("billing:manage")],
-    status_code=201,
+    "/billing/cost-centres", needs("billing:manage"), response_model=CostCentreSchema, status_code=201
 )
 def add_cost_centre(
     new: NewCostCentre, reports: TheReports, access: TheAccess, requester: TheRequester
@@ -108,9 +105,7 @@ def add_cost_centre(
         raise InvalidFields({"code": str(error)}) from None
 
 
-@router.patch(
-    "/billing/cost-centres/{code}", response_model=CostCentreSchema, dependencies=[needs("billing:manage")]
-)
+@router.patch("/billing/cost-centres/{code}", needs("billing:manage"), response_model=CostCentreSchema)
 def change_cost_centre(
     code: Code, change: CostCentreChange, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> Any:
@@ -122,7 +117,7 @@ def change_cost_centre(
         raise InvalidFields({"code": str(error)}) from None
 
 
-@router.delete("/billing/cost-centres/{code}", dependencies=[needs("billing:manage")], status_code=204)
+@router.delete("/billing/cost-centres/{code}", needs("billing:manage"), status_code=204)
 def delete_cost_centre(code: Code, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
     """Delete a cost centre and its assignments: who paid before them pays again.
 
@@ -133,9 +128,7 @@ def delete_cost_centre(code: Code, reports: TheReports, access: TheAccess, reque
 
 
 @router.get(
-    "/billing/cost-centre-assignments",
-    response_model=CostCentreAssignmentsPage,
-    dependencies=[needs("billing:read")],
+    "/billing/cost-centre-assignments", needs("billing:read"), response_model=CostCentreAssignmentsPage
 )
 def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """Which cost centre pays for which team, user or project, and from which day on."""
@@ -155,8 +148,8 @@ def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
 
 @router.post(
     "/billing/cost-centre-assignments",
+    needs("billing:manage"),
     response_model=CostCentreAssignmentSchema,
-    dependencies=[needs("billing:manage")],
     status_code=201,
 )
 def assign(

@@ -63,7 +63,7 @@ class StorageUse(ResponseBody):
     storage: StoredBytes
 
 
-@router.get("/account/usage", response_model=StorageUse, dependencies=[needs("account:read")])
+@router.get("/account/usage", needs("account:read"), response_model=StorageUse)
 async def usage(request: Request, access: TheAccess, owner: TheOwner) -> Any:
     """The storage that the projects of the user's own space take. Runs in teams count for the team."""
     library = shared_services_of(request).library

@@ -46,18 +46,14 @@ class PaymentSchema(ResponseBody):
     state: PaymentState
 
 
-@router.get("/billing/payments", response_model=PaymentMethod, dependencies=[needs("billing:read")])
+@router.get("/billing/payments", needs("billing:read"), response_model=PaymentMethod)
 def payments(request: Request) -> dict[str, Any]:
     """By which service statements can be paid; null: none."""
     provider = _provider(request)
     return {"provider": None if provider is None else provider.name}
 
 
-@router.post(
-    "/billing/statements/{number}/payment",
-    response_model=PaymentSchema,
-    dependencies=[needs("billing:settle")],
-)
+@router.post("/billing/statements/{number}/payment", needs("billing:settle"), response_model=PaymentSchema)
 def request_payment(
     number: Number,
     request: Request,
@@ -89,11 +85,7 @@ def request_payment(
     return _to_response(provider, requested)
 
 
-@router.get(
-    "/billing/statements/{number}/payment",
-    response_model=PaymentSchema,
-    dependencies=[needs("billing:settle")],
-)
+@router.get("/billing/statements/{number}/payment", needs("billing:settle"), response_model=PaymentSchema)
 def payment(number: Number, request: Request, access: TheAccess) -> dict[str, Any]:
     """The payment of a statement, as the service has it now."""
     statement = _payable(access, number)

@@ -109,7 +109,7 @@ class PlansPage(ResponseBody):
     assigned: list[AssignedPlanSchema]
 
 
-@router.get("/billing", response_model=Billing, dependencies=[needs("billing:read")])
+@router.get("/billing", needs("billing:read"), response_model=Billing)
 def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
     """Return this month's use and limits of the organisation, each team and each user."""
     settings, names = reports.settings(), reports.names()
@@ -125,7 +125,7 @@ def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
     }
 
 
-@router.get("/billing/plans", response_model=PlansPage, dependencies=[needs("billing:read")])
+@router.get("/billing/plans", needs("billing:read"), response_model=PlansPage)
 def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All plans by name, and who has which."""
     rows, names = [_plan(one) for one in reports.plans.all()], reports.names()
@@ -136,7 +136,7 @@ def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
     return {**page_in_order("plans", rows, page), "assigned": assigned}
 
 
-@router.put("/billing/plans/{plan}", response_model=Plan, dependencies=[needs("billing:manage")])
+@router.put("/billing/plans/{plan}", needs("billing:manage"), response_model=Plan)
 def put_plan(
     plan: PlanName, form: PlanForm, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def put_plan(
     return _plan(changed)
 
 
-@router.delete("/billing/plans/{plan}", dependencies=[needs("billing:manage")], status_code=204)
+@router.delete("/billing/plans/{plan}", needs("billing:manage"), status_code=204)
 def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
     """Remove a plan that nobody has."""
     with answering(409, PlanInUse):
@@ -160,10 +160,7 @@ def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requeste
 
 
 @router.post(
-    "/billing/assignments",
-    response_model=AssignedPlanSchema,
-    dependencies=[needs("billing:manage")],
-    status_code=201,
+    "/billing/assignments", needs("billing:manage"), response_model=AssignedPlanSchema, status_code=201
 )
 def assign_plan(
     assignment: PlanAssignment, reports: TheReports, access: TheAccess, requester: TheRequester

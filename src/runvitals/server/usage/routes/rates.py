@@ -60,16 +60,14 @@ class RateSchema(ResponseBody):
 RatesPage = page_body("RatesPage", "A page of prices, the newest first.", rates=list[RateSchema])
 
 
-@router.get("/billing/rates", response_model=RatesPage, dependencies=[needs("billing:read")])
+@router.get("/billing/rates", needs("billing:read"), response_model=RatesPage)
 def rates(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All prices, the newest first, in the organisation's currency."""
     currency = reports.settings().currency
     return page_in_order("rates", [_rate_json(row, currency) for row in reports.rates.all()], page)
 
 
-@router.post(
-    "/billing/rates", response_model=RateSchema, dependencies=[needs("billing:manage")], status_code=201
-)
+@router.post("/billing/rates", needs("billing:manage"), response_model=RateSchema, status_code=201)
 def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: TheRequester) -> Any:
     """Set a price from a day on. The most specific one applies, then the newest."""
     if new.valid_to is not None and new.valid_to < new.valid_from:
@@ -88,7 +86,7 @@ def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: Th
     return _rate_json(added, reports.settings().currency)
 
 
-@router.patch("/billing/rates/{rate}", response_model=RateSchema, dependencies=[needs("billing:manage")])
+@router.patch("/billing/rates/{rate}", needs("billing:manage"), response_model=RateSchema)
 def end_rate(
     rate: RateId, change: RateEnd, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> Any:
@@ -102,7 +100,7 @@ def end_rate(
     return _rate_json(ended, reports.settings().currency)
 
 
-@router.delete("/billing/rates/{rate}", dependencies=[needs("billing:manage")], status_code=204)
+@router.delete("/billing/rates/{rate}", needs("billing:manage"), status_code=204)
 def remove_rate(rate: RateId, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
     """Remove a price that no statement used."""
     with answering(409, PeriodIssued):

@@ -98,7 +98,7 @@ def _statements(request: Request) -> Statements:
     return shared_services_of(request).statements
 
 
-@router.get("/billing/statements", response_model=StatementsPage, dependencies=[needs(_READS)])
+@router.get("/billing/statements", needs(_READS), response_model=StatementsPage)
 def statements(
     access: TheAccess,
     requester: TheRequester,
@@ -120,7 +120,7 @@ def statements(
     return {"statements": _to_rows(access, part), "total": total, "next": following}
 
 
-@router.get("/billing/statements/{number}.pdf", dependencies=[needs(_READS)], response_model=None)
+@router.get("/billing/statements/{number}.pdf", needs(_READS), response_model=None)
 def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) -> Response:
     """A statement that was issued, as PDF: always the same bytes."""
     statement = _readable_statement(access, requester, number)
@@ -135,7 +135,7 @@ def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) ->
     return Response(pdf, media_type="application/pdf", headers=headers)
 
 
-@router.get("/billing/statements/{number}.html", dependencies=[needs(_READS)], response_model=None)
+@router.get("/billing/statements/{number}.html", needs(_READS), response_model=None)
 def statement_html(number: Number, access: TheAccess, requester: TheRequester) -> Response:
     """A statement or draft as a page of its own."""
     statement = _readable_statement(access, requester, number)
@@ -145,7 +145,7 @@ def statement_html(number: Number, access: TheAccess, requester: TheRequester) -
     )
 
 
-@router.get("/billing/statements/{number}", response_model=StatementWithLines, dependencies=[needs(_READS)])
+@router.get("/billing/statements/{number}", needs(_READS), response_model=StatementWithLines)
 def statement(number: Number, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """A statement or draft, with a page of its lines."""
     shown_statement = _readable_statement(access, requester, number)
@@ -176,11 +176,7 @@ def statement(number: Number, access: TheAccess, requester: TheRequester, page: 
     }
 
 
-@router.post(
-    "/billing/statements/{draft}/issue",
-    response_model=StatementSchema,
-    dependencies=[needs("billing:settle")],
-)
+@router.post("/billing/statements/{draft}/issue", needs("billing:settle"), response_model=StatementSchema)
 def issue(
     draft: DraftId, request: Request, access: TheAccess, requester: TheRequester, services: TheServices
 ) -> dict[str, Any]:
@@ -191,11 +187,7 @@ def issue(
     return _to_rows(access, [issued])[0]
 
 
-@router.post(
-    "/billing/statements/{number}/cancel",
-    response_model=StatementSchema,
-    dependencies=[needs("billing:settle")],
-)
+@router.post("/billing/statements/{number}/cancel", needs("billing:settle"), response_model=StatementSchema)
 def cancel(
     number: Number,
     why: Cancellation,

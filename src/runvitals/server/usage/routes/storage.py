@@ -153,11 +153,7 @@ _ARTIFACT_ACTIONS = frozenset((Action.ARTIFACT_DELETE,))
 _RUN_ACTIONS = frozenset((Action.RUN_DELETE,))
 
 
-@router.get(
-    "/storage",
-    response_model=EntityBytesPage | ProjectBytesPage,
-    dependencies=[needs("filtered storage:read")],
-)
+@router.get("/storage", needs("filtered storage:read"), response_model=EntityBytesPage | ProjectBytesPage)
 async def entities(
     request: Request,
     access: TheAccess,
@@ -204,9 +200,7 @@ def _entities(access: AccessControl, requester: Requester, page: PageRequest, so
     return {"day": day, **page_in_order("entities", rows, page)}
 
 
-@router.get(
-    "/storage/{entity}", response_model=ProjectBytesPage, dependencies=[needs("filtered storage:read")]
-)
+@router.get("/storage/{entity}", needs("filtered storage:read"), response_model=ProjectBytesPage)
 async def projects(
     request: Request,
     entity: EntityName,
@@ -296,9 +290,7 @@ def _going(stored: list[ProjectStorage], kept_ms: int) -> dict[str, Any]:
     }
 
 
-@router.get(
-    "/storage/{entity}/{project}", response_model=RunBytesPage, dependencies=[needs("filtered run:read")]
-)
+@router.get("/storage/{entity}/{project}", needs("filtered run:read"), response_model=RunBytesPage)
 async def runs(
     request: Request,
     entity: EntityName,
@@ -324,9 +316,7 @@ async def runs(
 
 
 @router.get(
-    "/storage/{entity}/{project}/artifacts",
-    response_model=ArtifactBytesPage,
-    dependencies=[needs("filtered artifact:read")],
+    "/storage/{entity}/{project}/artifacts", needs("filtered artifact:read"), response_model=ArtifactBytesPage
 )
 def artifacts(
     entity: EntityName,

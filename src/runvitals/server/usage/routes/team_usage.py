@@ -20,7 +20,7 @@ from runvitals.server.usage.routes.own_usage import StorageUse, storage_limit, s
 router = Router()
 
 
-@router.get("/teams/{team}/usage", response_model=StorageUse, dependencies=[needs("storage:read")])
+@router.get("/teams/{team}/usage", needs("storage:read"), response_model=StorageUse)
 async def usage(request: Request, team: TheTeam, access: TheAccess, requester: TheRequester) -> Any:
     """Return the storage that the projects of a team take.
 

@@ -179,7 +179,7 @@ def _by(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
         raise InvalidFields({"by": str(error)}) from None
 
 
-@router.get("/usage", dependencies=[needs(_PERMISSION)], response_model=UsageReport)
+@router.get("/usage", needs(_PERMISSION), response_model=UsageReport)
 def usage(
     selected: TheSelection,
     reports: TheReports,
@@ -193,7 +193,7 @@ def usage(
     return reports.report(selected, _by(by, ("month", "team", "project")), project)
 
 
-@router.get("/usage.csv", dependencies=[needs(_PERMISSION)], response_model=None)
+@router.get("/usage.csv", needs(_PERMISSION), response_model=None)
 def usage_csv(
     selected: TheSelection, reports: TheReports, by: By = None, project: OneProject = None
 ) -> Response:
@@ -201,7 +201,7 @@ def usage_csv(
     return _csv(reports, selected, _by(by, BY_DEFAULT), project)
 
 
-@router.get("/usage/focus.csv", dependencies=[needs(_PERMISSION)], response_model=None)
+@router.get("/usage/focus.csv", needs(_PERMISSION), response_model=None)
 def focus(selected: TheSelection, reports: TheReports, access: TheAccess) -> Response:
     """The same in the format of the FinOps Open Cost and Usage Specification (FOCUS 1.1)."""
     organisation = with_defaults(access.accounts.settings.all())["name"]

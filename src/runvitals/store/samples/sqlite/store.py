@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 
 import numpy as np
 
@@ -178,9 +177,7 @@ class SqliteChunks:
     def __enter__(self) -> SqliteChunks:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 // Addresses of the values of charts as CSV: those of the API, with the numbers that it also sends as JSON.
 
-import { address, runPath, type Params, type RunKey } from '../../../base/api';
+import { apiPath, runPath, type Params, type RunKey } from '../../../base/api';
 import type { Range } from '../../../chart/points';
 import type { ChartPlan } from './chartPlan';
 import { CARD_POINTS } from '../../../base/early';
@@ -18,8 +18,8 @@ interface Tables {
 function tables(run: RunKey, what: 'metrics' | 'history', params: Params, points: number): Tables {
   const path = runPath(run, `/${what}`);
   return {
-    shown: address(path, { ...params, max_points: points, format: 'csv' }),
-    all: address(path, { ...params, resolution: 'raw', format: 'csv' }),
+    shown: apiPath(path, { ...params, max_points: points, format: 'csv' }),
+    all: apiPath(path, { ...params, resolution: 'raw', format: 'csv' }),
   };
 }
 

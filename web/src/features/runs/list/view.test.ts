@@ -32,10 +32,6 @@ describe('a view', () => {
   });
   it('of an older address is the same', () => {
     expect(of('q=resnet+a&state=failed,happy,running&author=ada').filter).toBe('resnet a state:failed,running user:ada');
-    expect(of('sort=run&order=up').sort).toEqual([{ name: 'name', descending: false }]);
-    expect(of('sort=duration').sort).toEqual([{ name: 'duration_ms', descending: true }]);
-    expect(of('order=up').sort).toEqual([{ name: 'started_ms', descending: false }]);
-    expect(of('by=author').by).toEqual(['user']);
   });
 });
 

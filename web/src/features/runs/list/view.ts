@@ -37,8 +37,6 @@ export const WIDTH_LIMITS = [60, 800] as const;
 
 export const NEWEST: readonly SortTerm[] = [{ name: 'started_ms', descending: true }];
 export const MAX_SORTED = 4; // as the server limits it
-/** What the API calls the columns that an older address names. */
-const FORMER_NAMES: Record<string, string> = { run: 'name', started: 'started_ms', duration: 'duration_ms' };
 
 /** A list as one parameter: with commas between, and those inside escaped. */
 export const joined = (names: readonly string[]): string => names.map((name) => name.replace(/[%,]/g, encodeURIComponent)).join(',');
@@ -50,12 +48,8 @@ export const signed = ({ name, descending }: SortTerm): string => (descending ? 
 const sortText = (sort: readonly SortTerm[]): string => joined(sort.map(signed));
 
 function sortOf(query: URLSearchParams): SortTerm[] | null {
-  const terms = split(query.get('sort')).slice(0, MAX_SORTED).map((term): SortTerm => {
-    const former = own(FORMER_NAMES, term);
-    if (former !== undefined) return { name: former, descending: query.get('order') !== 'up' };
-    return { name: term.replace(/^-/, ''), descending: term.startsWith('-') };
-  });
-  return terms.length > 0 ? terms : query.get('order') === 'up' ? [{ name: 'started_ms', descending: false }] : null;
+  const terms = split(query.get('sort')).slice(0, MAX_SORTED).map((term): SortTerm => ({ name: term.replace(/^-/, ''), descending: term.startsWith('-') }));
+  return terms.length > 0 ? terms : null;
 }
 
 /** `name:width` of each column. */
@@ -81,7 +75,7 @@ export function viewOf(query: URLSearchParams): RunsView {
     sort: sortOf(query),
     columns: columns === null ? null : split(columns),
     pinned: split(query.get('pinned')),
-    by: split(query.get('by')).map((name) => (name === 'author' ? 'user' : name)),
+    by: split(query.get('by')),
     open: split(query.get('expanded')), // not `open`: that is the enlarged chart of a workspace
     trash: query.get('trash') === '1',
     total: TOTALS.find((one) => one === query.get('total')) ?? 'mean',
@@ -104,9 +98,6 @@ export function changesFor(view: RunsView): Record<string, string | null> {
     // of addresses that were made before
     state: null,
     author: null,
-    order: null,
-    after: null,
-    page: null,
   };
 }
 

@@ -1,6 +1,7 @@
 // What a run logged besides numbers: types and requests of the API, and what the parts of this folder share.
 
-import { ApiError, address, get, runPath, type RunKey } from '../../../base/api';
+import { request } from '../../../base/address';
+import { ApiError, apiPath, get, runPath, type RunKey } from '../../../base/api';
 import { guest } from '../../../base/guest.svelte';
 import type { Json, MediaKey, SavedFile } from '../../../base/wire';
 
@@ -61,8 +62,8 @@ const MAX_FILES = 5000;
 export const MAX_TABLE_BYTES = 20_000_000;
 
 export const fileUrl = (run: RunKey, sha256: string, download?: string): string =>
-  address(runPath(run, `/files/${sha256}`), { download });
-export const pageUrl = (run: RunKey, sha256: string): string => address(runPath(run, `/files/${sha256}/page`));
+  apiPath(runPath(run, `/files/${sha256}`), { download });
+export const pageUrl = (run: RunKey, sha256: string): string => apiPath(runPath(run, `/files/${sha256}/page`));
 
 interface Page<T> {
   total: number;
@@ -117,7 +118,7 @@ export async function loadRecords(run: RunKey, key: string, step: number | null,
 
 /** Browsers cannot send the header of a guest link with an image or a download: a guest gets a copy in memory. */
 export async function guestCopy(run: RunKey, sha256: string, signal: AbortSignal): Promise<string> {
-  const response = await fetch(fileUrl(run, sha256), { signal, headers: guest.headers() });
+  const response = await request(fileUrl(run, sha256), { signal, headers: guest.headers() });
   if (!response.ok) throw new ApiError(response.status, `The server responded with ${response.status}.`);
   return URL.createObjectURL(await response.blob());
 }
@@ -125,7 +126,7 @@ export async function guestCopy(run: RunKey, sha256: string, signal: AbortSignal
 export async function loadText(run: RunKey, sha256: string, signal: AbortSignal): Promise<string> {
   let response: Response;
   try {
-    response = await fetch(fileUrl(run, sha256), { signal, headers: guest.headers() });
+    response = await request(fileUrl(run, sha256), { signal, headers: guest.headers() });
   } catch (error) {
     if (signal.aborted) throw error;
     throw new ApiError(0, 'The server does not respond. Is it running?');

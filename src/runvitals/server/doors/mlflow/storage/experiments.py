@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.runs import mlflow_experiment, project, run
@@ -40,7 +40,7 @@ class StoredExperiment:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-class MlflowExperimentTable:
+class MlflowExperimentTable(StoredTable):
     """The projects as experiments.
 
     Example:
@@ -48,9 +48,6 @@ class MlflowExperimentTable:
         >>> metadata_store.mlflow_experiments.get(3).tags
         {'team': 'vision'}
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> StoredExperiment | None:
         """Return the experiment of a project, also one in the trash; None if there is no such project."""
@@ -80,62 +77,48 @@ class MlflowExperimentTable:
         """Set the `name` or `artifact_location` of an experiment."""
         self._database.write(lambda connection: _set(connection, project_id, now_ms, values))
 
-    def set_tags(self, project_id: int, tags: Mapping[str, str | None]) -> None:
+    @in_transaction
+    def set_tags(self, connection: Connection, project_id: int, tags: Mapping[str, str | None]) -> None:
         """Set tags of an experiment; None removes one."""
+        _set(connection, project_id, None, {"project_id": project_id})
+        statement = select(mlflow_experiment.c.tags).where(mlflow_experiment.c.project_id == project_id)
+        stored = json.loads(connection.execute(statement.with_for_update()).scalar_one())
+        kept = {name: value for name, value in {**stored, **tags}.items() if value is not None}
+        _set(connection, project_id, None, {"tags": json.dumps(kept)})
 
-        def work(connection: Connection) -> None:
-            _set(connection, project_id, None, {"project_id": project_id})
-            statement = select(mlflow_experiment.c.tags).where(mlflow_experiment.c.project_id == project_id)
-            stored = json.loads(connection.execute(statement.with_for_update()).scalar_one())
-            kept = {name: value for name, value in {**stored, **tags}.items() if value is not None}
-            _set(connection, project_id, None, {"tags": json.dumps(kept)})
-
-        self._database.write(work)
-
-    def rename(self, project_id: int, name: str, now_ms: int) -> None:
+    @in_transaction
+    def rename(self, connection: Connection, project_id: int, name: str, now_ms: int) -> None:
         """Rename the project of an experiment on a server without accounts.
 
         Raises:
             NameTaken: another one has the name.
         """
+        try:
+            connection.execute(update(project).where(project.c.id == project_id).values(name=name))
+        except IntegrityError:
+            raise NameTaken(f"the project {name!r} already exists") from None
+        _set(connection, project_id, now_ms, {"name": None})
 
-        def work(connection: Connection) -> None:
-            try:
-                connection.execute(update(project).where(project.c.id == project_id).values(name=name))
-            except IntegrityError:
-                raise NameTaken(f"the project {name!r} already exists") from None
-            _set(connection, project_id, now_ms, {"name": None})
-
-        self._database.write(work)
-
-    def trash(self, project_id: int, now_ms: int) -> None:
+    @in_transaction
+    def trash(self, connection: Connection, project_id: int, now_ms: int) -> None:
         """Move an experiment with its runs to the trash.
 
         Only on a server without accounts, where projects have no trash.
         """
+        _set(connection, project_id, now_ms, {"deleted_ms": now_ms})
+        living = (run.c.project_id == project_id, run.c.deleted_ms.is_(None))
+        connection.execute(update(run).where(*living).values(deleted_ms=now_ms))
 
-        def work(connection: Connection) -> None:
-            _set(connection, project_id, now_ms, {"deleted_ms": now_ms})
-            living = (run.c.project_id == project_id, run.c.deleted_ms.is_(None))
-            connection.execute(update(run).where(*living).values(deleted_ms=now_ms))
-
-        self._database.write(work)
-
-    def restore(self, project_id: int, now_ms: int) -> None:
+    @in_transaction
+    def restore(self, connection: Connection, project_id: int, now_ms: int) -> None:
         """Undo `trash`, for the runs that went there with the experiment."""
-
-        def work(connection: Connection) -> None:
-            statement = select(mlflow_experiment.c.deleted_ms).where(
-                mlflow_experiment.c.project_id == project_id
-            )
-            deleted_ms = connection.execute(statement).scalar()
-            if deleted_ms is None:
-                return
-            with_it = (run.c.project_id == project_id, run.c.deleted_ms == deleted_ms)
-            connection.execute(update(run).where(*with_it).values(deleted_ms=None))
-            _set(connection, project_id, now_ms, {"deleted_ms": None})
-
-        self._database.write(work)
+        statement = select(mlflow_experiment.c.deleted_ms).where(mlflow_experiment.c.project_id == project_id)
+        deleted_ms = connection.execute(statement).scalar()
+        if deleted_ms is None:
+            return
+        with_it = (run.c.project_id == project_id, run.c.deleted_ms == deleted_ms)
+        connection.execute(update(run).where(*with_it).values(deleted_ms=None))
+        _set(connection, project_id, now_ms, {"deleted_ms": None})
 
 
 _EXPERIMENTS = (

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, insert, select
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among, put_rows
+from runvitals.server.database.database import StoredTable, among, in_transaction, put_rows
 from runvitals.server.database.tables.accounts import organisation_setting
 from runvitals.server.database.tables.sign_on import scim_resource
 from runvitals.server.organisation.storage.settings import SCIM_SECRET, SCIM_SETTINGS, SCIM_USED
@@ -42,11 +42,8 @@ class ScimNames:
 _COLUMNS = [scim_resource.c[name] for name in ScimNames.__dataclass_fields__]
 
 
-class ScimTable:
+class ScimTable(StoredTable):
     """The table of provisioned users and groups."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def new_secret(self, by: Actor, now_ms: int) -> str:
         """Return a new secret for the identity provider; the one before stops working. It is shown once."""
@@ -63,18 +60,13 @@ class ScimTable:
         self._database.write(work)
         return secret
 
-    def remove_secret(self, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def remove_secret(self, connection: Connection, by: Actor, now_ms: int) -> None:
         """End provisioning: the secret stops working."""
-
-        def work(connection: Connection) -> None:
-            mine = delete(organisation_setting).where(organisation_setting.c.name == SCIM_SECRET)
-            if connection.execute(mine).rowcount:
-                connection.execute(
-                    delete(organisation_setting).where(organisation_setting.c.name == SCIM_USED)
-                )
-                record(connection, now_ms, by, "scim.secret_delete")
-
-        self._database.write(work)
+        mine = delete(organisation_setting).where(organisation_setting.c.name == SCIM_SECRET)
+        if connection.execute(mine).rowcount:
+            connection.execute(delete(organisation_setting).where(organisation_setting.c.name == SCIM_USED))
+            record(connection, now_ms, by, "scim.secret_delete")
 
     def secret(self) -> ScimSecret | None:
         """Return the present secret; None if there is none."""
@@ -118,7 +110,10 @@ class ScimTable:
         with self._database.read() as connection:
             return set(connection.execute(mine).scalars())
 
-    def put(self, entity_id: int, user_name: str | None, external_id: str | None) -> None:
+    @in_transaction
+    def put(
+        self, connection: Connection, entity_id: int, user_name: str | None, external_id: str | None
+    ) -> None:
         """Note what the provider calls a user or group.
 
         Raises:
@@ -127,19 +122,15 @@ class ScimTable:
         user_name = None if user_name is None else plain_text(user_name)
         external_id = None if external_id is None else plain_text(external_id)
         key = None if user_name is None else user_name.casefold()
-
-        def work(connection: Connection) -> None:
-            if key is not None:
-                other = select(scim_resource.c.entity_id).where(
-                    scim_resource.c.user_name_key == key, scim_resource.c.entity_id != entity_id
-                )
-                if connection.execute(other).first() is not None:
-                    raise NameTaken(f"another user has the userName {user_name!r}")
-            connection.execute(delete(scim_resource).where(scim_resource.c.entity_id == entity_id))
-            values = {"entity_id": entity_id, "user_name": user_name, "user_name_key": key}
-            connection.execute(insert(scim_resource).values(**values, external_id=external_id))
-
-        self._database.write(work)
+        if key is not None:
+            other = select(scim_resource.c.entity_id).where(
+                scim_resource.c.user_name_key == key, scim_resource.c.entity_id != entity_id
+            )
+            if connection.execute(other).first() is not None:
+                raise NameTaken(f"another user has the userName {user_name!r}")
+        connection.execute(delete(scim_resource).where(scim_resource.c.entity_id == entity_id))
+        values = {"entity_id": entity_id, "user_name": user_name, "user_name_key": key}
+        connection.execute(insert(scim_resource).values(**values, external_id=external_id))
 
     def forget(self, entity_id: int) -> None:
         """Forget what the provider called a user or group that is deleted."""

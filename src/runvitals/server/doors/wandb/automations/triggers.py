@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from fastapi import HTTPException
@@ -16,6 +17,8 @@ from runvitals.server.alerts.automations import InvalidAutomation, automation_of
 from runvitals.server.alerts.routes.automation_checks import checked_definition
 from runvitals.server.alerts.storage.automations import AutomationRow
 from runvitals.server.alerts.storage.destinations import StoredDestination
+from runvitals.server.doors.wandb import registry_filters as conditions
+from runvitals.server.doors.wandb.artifact_lists import compiled, sorted_by
 from runvitals.server.doors.wandb.artifact_nodes import page_info, project_of
 from runvitals.server.doors.wandb.artifact_requests import collection_number
 from runvitals.server.doors.wandb.automations.events import USE_OURS, EventParts, our_event, their_event
@@ -23,7 +26,6 @@ from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, nod
 from runvitals.server.doors.wandb.executor import FailedRequest, InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
-from runvitals.server.doors.wandb.run_settings import parsed_json
 from runvitals.server.doors.wandb.viewer import UserNode
 from runvitals.server.http.errors import InvalidFields
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
@@ -67,11 +69,9 @@ def triggers(
     filters: str | None = None,
 ) -> dict[str, Any]:
     """Return the automations of a team that wandb can express, all on one page: there are at most 200."""
-    named = parsed_json("filters", filters)
-    if set(named) - {"name"}:
-        raise InvalidArgument("automations can only be filtered by their name")
-    found = _triggers(info.context, node)
-    return _all_of([trigger for trigger in found if named.get("name") in (None, trigger["name"])])
+    holds = compiled(filters, {"name": conditions.text})
+    found = [trigger for trigger in _triggers(info.context, node) if holds({"name": trigger["name"]})]
+    return _all_of(sorted_by(found, order, {"name": itemgetter("name")}))
 
 
 @AUTOMATIONS.field("User", "projects")

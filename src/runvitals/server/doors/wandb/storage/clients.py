@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.runs import wandb_client
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
@@ -37,11 +37,8 @@ class WandbClient:
     ended: bool = False
 
 
-class WandbClientTable:
+class WandbClientTable(StoredTable):
     """The table of these clients."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_run(self, run_id: int) -> list[WandbClient]:
         """Return the clients of a run, in the order in which they began."""
@@ -60,7 +57,8 @@ class WandbClientTable:
             row = connection.execute(mine).first()
         return None if row is None else WandbClient(**row._asdict())
 
-    def put(self, state: WandbClient) -> None:
+    @in_transaction
+    def put(self, connection: Connection, state: WandbClient) -> None:
         """Store the state of a client. Durable.
 
         Raises:
@@ -71,9 +69,5 @@ class WandbClientTable:
             "client": plain_text(state.client),
             "host": plain_text(state.host),
         }
-
-        def work(connection: Connection) -> None:
-            lock_known_runs(connection, {state.run_id})
-            put_rows(connection, wandb_client, [row])
-
-        self._database.write(work)
+        lock_known_runs(connection, {state.run_id})
+        put_rows(connection, wandb_client, [row])

@@ -6,15 +6,12 @@ import zlib
 
 from sqlalchemy import Connection, delete, insert, select
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.reports import wandb_report
 
 
-class ReportSpecTable:
+class ReportSpecTable(StoredTable):
     """The table of these specifications: the newest of each report."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, report_id: int) -> str | None:
         """Return what `put` stored for a report; None if no client wrote it."""
@@ -23,12 +20,9 @@ class ReportSpecTable:
             packed = connection.execute(statement).scalar()
         return None if packed is None else zlib.decompress(packed).decode()
 
-    def put(self, report_id: int, spec: str) -> None:
+    @in_transaction
+    def put(self, connection: Connection, report_id: int, spec: str) -> None:
         """Store what a client sent for a report, instead of what one sent before."""
         row = {"report_id": report_id, "spec": zlib.compress(spec.encode())}
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(wandb_report).where(wandb_report.c.report_id == report_id))
-            connection.execute(insert(wandb_report).values(row))
-
-        self._database.write(work)
+        connection.execute(delete(wandb_report).where(wandb_report.c.report_id == report_id))
+        connection.execute(insert(wandb_report).values(row))

@@ -1,0 +1,2 @@
+export const ATTRIBUTES: readonly string[];
+export function withOwnAddresses(content: string, filename: string): string;
