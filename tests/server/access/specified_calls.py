@@ -238,6 +238,9 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "artifact:read": Call("GET", _ARTIFACT),
     "artifact:download": Call("GET", f"{_ARTIFACT}/content?path=weights.bin"),
+    "artifact:create": Call(
+        "POST", f"{_PROJECT}/artifacts/portfolio-{{number}}", {"artifact": "{project}/weights"}
+    ),
     "artifact:update": Call("PATCH", f"{_PROJECT}/artifacts/weights", {"ttl_s": None}),
     "artifact:delete": Call("DELETE", f"{_PROJECT}/artifacts/{{artifact}}", prepare=_new_artifact),
     "report:read": Call("GET", "/reports/{report}"),
@@ -310,7 +313,6 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 
 _ARTIFACTS: Final = "tests/server/doors/wandb/test_artifacts.py"
 ELSEWHERE: Final = {
-    "artifact:create": _ARTIFACTS,
     "artifact:alias": _ARTIFACTS,
 }
 """Permissions that only routes for the clients of other systems need, and where these are tested."""

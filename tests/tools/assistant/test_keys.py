@@ -136,8 +136,14 @@ def test_each_request_over_http_has_the_rights_of_its_key(server: AccountsServer
     with over_http(server, tmp_path) as address:
         anyio.run(ask_with, address, key)
         anyio.run(ask_with, address, None)
-        for headers, status in (
-            ({"Host": "rebound.example"}, 403),
-            ({"Origin": "https://evil.example"}, 403),
+        for method, headers, body, status in (
+            ("POST", {"Host": "rebound.example"}, b"{}", 403),
+            ("POST", {"Origin": "https://evil.example"}, b"{}", 403),
+            ("GET", {}, b"", 405),
+            ("POST", {"Content-Type": "application/json"}, b"[" * 100_000, 400),
+            ("POST", {"Content-Type": "application/json"}, b" " * 10_000_000, 413),
+            ("POST", {"X-Long": "x" * 100_000}, b"{}", 431),
         ):
-            assert httpx.post(address, headers=headers, json={}, timeout=PATIENCE_S).status_code == status
+            how = {"headers": {"Accept": "application/json, text/event-stream", **headers}, "content": body}
+            answer = httpx.request(method, address, timeout=PATIENCE_S, **how)
+            assert answer.status_code == status, (method, headers, answer.text[:100])

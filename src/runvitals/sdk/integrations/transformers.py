@@ -44,6 +44,9 @@ class TransformersCallback:
     def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
         """Open the run, with the training arguments as config on rank 0, and mark the start."""
         first = state.is_world_process_zero
+        name = getattr(args, "run_name", None)
+        if name and name != args.output_dir:  # which older versions use as its default
+            self._callback.settings.setdefault("name", name)
         self._callback.run(args.to_sanitized_dict() if first else None)
         self._mark(state, "training begins")
 

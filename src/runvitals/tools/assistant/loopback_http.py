@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -12,6 +13,8 @@ import anyio.to_thread
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 
+from runvitals.server.http.connection import ConnectionConfig, check_timeouts
+from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.own_user import user_of_connection
 from runvitals.server.http.same_origin import LoopbackNames, SameOrigin
 from runvitals.server.http.serve import until_interrupted
@@ -19,6 +22,7 @@ from runvitals.tools.assistant.requests import ApiOfKey, bearer
 
 PATH: Final = "/mcp"
 _SHUTDOWN_S: Final = 3
+_CONNECTIONS: Final = 100
 
 
 class OwnUserOrKey:
@@ -35,7 +39,10 @@ class OwnUserOrKey:
         self._app, self._takes_keys = app, takes_keys
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Refuse a request of another user without a key."""
+        """Refuse a request of another user without a key, and methods that only sessions need."""
+        if scope["type"] == "http" and scope["method"] != "POST":
+            await _refuse(send, f"{PATH} takes POST only: there are no sessions", 405, (b"allow", b"POST"))
+            return
         if scope["type"] == "http" and not await self._is_allowed(scope):
             error = "only the user who started `runvitals mcp` has access"
             error += (
@@ -43,7 +50,7 @@ class OwnUserOrKey:
                 if self._takes_keys
                 else ": use stdio"
             )
-            await _refuse(send, error)
+            await _refuse(send, error, 401, (b"www-authenticate", b"Bearer"))
             return
         await self._app(scope, receive, send)
 
@@ -57,17 +64,30 @@ class OwnUserOrKey:
         return uid in (0, os.getuid())
 
 
-async def _refuse(send: Any, error: str) -> None:
-    headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
-    await send({"type": "http.response.start", "status": 401, "headers": headers})
+async def _refuse(send: Any, error: str, status: int, header: tuple[bytes, bytes]) -> None:
+    headers = [(b"content-type", b"application/json"), header]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps({"error": error}).encode()})
+
+
+class _BoundedServer(uvicorn.Server):
+    """Closes connections that take too long: other users of the machine reach the port, too."""
+
+    async def on_tick(self, counter: int) -> bool:
+        """Check the time limits once a second."""
+        if counter % 10 == 0:
+            check_timeouts(self.server_state.connections, asyncio.get_running_loop().time())
+        return await super().on_tick(counter)
 
 
 def serve(server: MCPServer[ApiOfKey], listener: socket.socket, takes_keys: bool) -> None:
     """Serve until SIGINT or SIGTERM. Each request is on its own: its key decides what it may do."""
     app = server.streamable_http_app(streamable_http_path=PATH, stateless_http=True, json_response=True)
-    config = uvicorn.Config(
+    config = ConnectionConfig(
         LoopbackNames(SameOrigin(OwnUserOrKey(app, takes_keys))),
+        ConnectionLimits(connections=_CONNECTIONS),
+        lambda client, status, reason: None,
+        None,
         access_log=False,
         log_level="warning",
         ws="none",
@@ -77,4 +97,4 @@ def serve(server: MCPServer[ApiOfKey], listener: socket.socket, takes_keys: bool
         timeout_graceful_shutdown=_SHUTDOWN_S,
     )
     with until_interrupted(), listener:
-        uvicorn.Server(config).run(sockets=[listener])
+        _BoundedServer(config).run(sockets=[listener])

@@ -25,7 +25,7 @@ def check_new_user(
     checks: dict[str, Callable[[], object]] = {
         "name": lambda: entity_name(name),
         "email": lambda: address_key(email),
-        "display_name": lambda: display_name(shown or name),
+        "display_name": lambda: display_name(shown or "-"),  # without one, the name is shown
         **{field: partial(entity_name, text) for field, text in others.items()},
     }
     problems = {field: problem for field, check in checks.items() if (problem := _problem(check))}

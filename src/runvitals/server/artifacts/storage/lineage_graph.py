@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, select, true
 
@@ -34,21 +34,25 @@ _IDS: Final[dict[NodeKind, Column[int]]] = {
 }
 
 
+class _End(NamedTuple):
+    """The kind of the nodes at one end of a link, and the column with their ids."""
+
+    kind: NodeKind
+    column: ColumnElement[int]
+
+
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """Why a node leads to another one.
+    """Why a node leads to another one: the rows of `table` that fulfil `where`."""
 
-    Args:
-        before, after: the kinds of both.
-        source, target: the columns with their ids in `table`, whose rows fulfil `where`.
-    """
-
-    before: NodeKind
-    after: NodeKind
-    source: ColumnElement[int]
-    target: ColumnElement[int]
+    before: _End
+    after: _End
     table: FromClause
     where: ColumnElement[bool] = _ALWAYS
+
+    def ends(self, backwards: bool) -> tuple[_End, _End]:
+        """Return where a walk in a direction begins, and where it leads."""
+        return (self.after, self.before) if backwards else (self.before, self.after)
 
     def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
         return select(*columns).select_from(self.table).where(self.where)
@@ -57,29 +61,27 @@ class _Link:
 _MODEL_RUN: Final = logged_model_run.c
 _LINKS: Final = (
     _Link(
-        "run",
-        "version",
-        artifact_version.c.run_id,
-        artifact_version.c.id,
+        _End("run", artifact_version.c.run_id),
+        _End("version", artifact_version.c.id),
         artifact_version,
         artifact_version.c.state.in_(_EXISTING) & artifact_version.c.run_id.is_not(None),
     ),
     _Link(
-        "version",
-        "run",
-        artifact_use.c.version_id,
-        artifact_use.c.run_id,
+        _End("version", artifact_use.c.version_id),
+        _End("run", artifact_use.c.run_id),
         artifact_use.join(artifact_version, artifact_version.c.id == artifact_use.c.version_id),
         artifact_version.c.state.in_(_EXISTING),
     ),
-    _Link("dataset", "run", dataset_use.c.dataset_id, dataset_use.c.run_id, dataset_use),
-    _Link("run", "model", _MODEL_RUN.run_id, _MODEL_RUN.model_id, logged_model_run, _MODEL_RUN.made),
-    _Link("model", "run", _MODEL_RUN.model_id, _MODEL_RUN.run_id, logged_model_run, ~_MODEL_RUN.made),
+    _Link(_End("dataset", dataset_use.c.dataset_id), _End("run", dataset_use.c.run_id), dataset_use),
     _Link(
-        "model",
-        "version",
-        logged_model.c.id,
-        artifact_membership.c.version_id,
+        _End("run", _MODEL_RUN.run_id), _End("model", _MODEL_RUN.model_id), logged_model_run, _MODEL_RUN.made
+    ),
+    _Link(
+        _End("model", _MODEL_RUN.model_id), _End("run", _MODEL_RUN.run_id), logged_model_run, ~_MODEL_RUN.made
+    ),
+    _Link(
+        _End("model", logged_model.c.id),
+        _End("version", artifact_membership.c.version_id),
         logged_model.join(model_version, model_version.c.logged_model == logged_model.c.uid).join(
             artifact_membership, artifact_membership.c.id == model_version.c.membership_id
         ),
@@ -123,24 +125,27 @@ class LineageGraphTable(StoredTable):
 
     def before(self, nodes: Collection[NodeKey], limit: int) -> list[NodeKey]:
         """Return what some nodes were made from: of a version its run, of a run what it used."""
-        ids = _ids(nodes)
-        with self._database.read() as connection:
-            return [
-                NodeKey(link.before, number)
-                for link in _LINKS
-                if ids[link.after]
-                for number in _neighbours(connection, link, link.source, link.target, ids[link.after], limit)
-            ]
+        return self._neighbours(nodes, limit, backwards=True)
 
     def after(self, nodes: Collection[NodeKey], limit: int) -> list[NodeKey]:
         """Return what was made from some nodes: of a version the runs that used it, of a run its versions."""
+        return self._neighbours(nodes, limit, backwards=False)
+
+    def _neighbours(self, nodes: Collection[NodeKey], limit: int, backwards: bool) -> list[NodeKey]:
         ids = _ids(nodes)
         with self._database.read() as connection:
             return [
-                NodeKey(link.after, number)
+                NodeKey(far.kind, number)
                 for link in _LINKS
-                if ids[link.before]
-                for number in _neighbours(connection, link, link.target, link.source, ids[link.before], limit)
+                for near, far in (link.ends(backwards),)
+                if ids[near.kind]
+                for number in connection.execute(
+                    link.select(far.column)
+                    .where(among(connection, near.column, ids[near.kind]))
+                    .distinct()
+                    .order_by(far.column.desc())
+                    .limit(limit)
+                ).scalars()
             ]
 
     def edges(self, nodes: Collection[NodeKey], limit: int) -> list[tuple[NodeKey, NodeKey]]:
@@ -148,17 +153,18 @@ class LineageGraphTable(StoredTable):
         ids = _ids(nodes)
         with self._database.read() as connection:
             return [
-                (NodeKey(link.before, source), NodeKey(link.after, target))
+                (NodeKey(before.kind, source), NodeKey(after.kind, target))
                 for link in _LINKS
-                if ids[link.before] and ids[link.after]
+                for before, after in (link.ends(backwards=False),)
+                if ids[before.kind] and ids[after.kind]
                 for source, target in connection.execute(
-                    link.select(link.source, link.target)
+                    link.select(before.column, after.column)
                     .where(
-                        among(connection, link.source, ids[link.before]),
-                        among(connection, link.target, ids[link.after]),
+                        among(connection, before.column, ids[before.kind]),
+                        among(connection, after.column, ids[after.kind]),
                     )
                     .distinct()
-                    .order_by(link.target, link.source)
+                    .order_by(after.column, before.column)
                     .limit(limit)
                 )
             ]
@@ -166,33 +172,12 @@ class LineageGraphTable(StoredTable):
     def ends(self, nodes: Collection[NodeKey]) -> LineageEnds:
         """Return the nodes that have neighbours besides each other."""
         ids = _ids(nodes)
-        before: set[NodeKey] = set()
-        after: set[NodeKey] = set()
         with self._database.read() as connection:
-            for link in _LINKS:
-                before.update(
-                    NodeKey(link.after, number)
-                    for number in _leading_out(
-                        connection,
-                        link,
-                        link.after,
-                        link.target,
-                        ids[link.after],
-                        ~among(connection, link.source, ids[link.before]),
-                    )
-                )
-                after.update(
-                    NodeKey(link.before, number)
-                    for number in _leading_out(
-                        connection,
-                        link,
-                        link.before,
-                        link.source,
-                        ids[link.before],
-                        ~among(connection, link.target, ids[link.after]),
-                    )
-                )
-        return LineageEnds(frozenset(before), frozenset(after))
+            before, after = (
+                frozenset(key for link in _LINKS for key in _leading_out(connection, link, backwards, ids))
+                for backwards in (True, False)
+            )
+        return LineageEnds(before, after)
 
     def runs(self, ids: Iterable[int]) -> dict[int, LineageRun]:
         """Return runs by their number, those in the trash too."""
@@ -242,29 +227,15 @@ def _ids(nodes: Iterable[NodeKey]) -> dict[NodeKind, list[int]]:
     return ids
 
 
-def _neighbours(
-    connection: Connection,
-    link: _Link,
-    wanted: ColumnElement[int],
-    known: ColumnElement[int],
-    ids: list[int],
-    limit: int,
-) -> Iterator[int]:
-    statement = link.select(wanted).where(among(connection, known, ids)).distinct()
-    return iter(connection.execute(statement.order_by(wanted.desc()).limit(limit)).scalars().all())
-
-
 def _leading_out(
-    connection: Connection,
-    link: _Link,
-    kind: NodeKind,
-    column: ColumnElement[int],
-    ids: list[int],
-    out: ColumnElement[bool],
-) -> Iterator[int]:
-    """Return those of some nodes of a kind that a link leads from, or to, something that is `out`."""
-    if not ids:
-        return iter(())
-    node = _IDS[kind].table.alias("node").c.id
-    leads = link.select(column).where(column == node, out).correlate(node.table).exists()
-    return iter(connection.execute(select(node).where(among(connection, node, ids), leads)).scalars().all())
+    connection: Connection, link: _Link, backwards: bool, ids: Mapping[NodeKind, list[int]]
+) -> Iterator[NodeKey]:
+    """Return those of some nodes from which a link leads, in a direction, to a node that is none of them."""
+    near, far = link.ends(backwards)
+    if not ids[near.kind]:
+        return
+    node = _IDS[near.kind].table.alias("node").c.id
+    others = ~among(connection, far.column, ids[far.kind])
+    leads = link.select(near.column).where(near.column == node, others).correlate(node.table).exists()
+    statement = select(node).where(among(connection, node, ids[near.kind]), leads)
+    yield from (NodeKey(near.kind, number) for number in connection.execute(statement).scalars())
