@@ -1,6 +1,6 @@
 """The `runvitals` command.
 
-Each subcommand is a module with `add(subparsers)` and `run(arguments) -> int`, which returns the exit code.
+Each subcommand is a module with `add(parser)` and `run(arguments) -> int`, which returns the exit code.
 """
 
 from __future__ import annotations
