@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from runvitals.model.hidden_characters import has_hidden_characters
+
 MAX_ENTITY_NAME = 64
 MAX_ADDRESS = 254
 MAX_DISPLAY_NAME = 64
 _ENTITY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9])){0,63}")
 _DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]*[a-z][a-z0-9-]*")
-_FORBIDDEN = frozenset(
-    ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-)  # controls, and what reverses the direction of text
-_JOINERS = frozenset("\u200c\u200d")  # part of letters in some scripts, and of emoji
-_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")  # letters by their category, which show nothing
 
 ORGANISATION = "organisation"
 """The name by which addresses name the organisation as the owner of registries."""
@@ -74,8 +71,7 @@ def display_name(text: str) -> str:
     name = unicodedata.normalize("NFC", text).strip()
     if not 1 <= len(name) <= MAX_DISPLAY_NAME:
         raise ValueError(f"invalid display name; expected 1 to {MAX_DISPLAY_NAME} characters")
-    forbidden = (unicodedata.category(letter) in _FORBIDDEN and letter not in _JOINERS for letter in name)
-    if any(forbidden) or not _BLANK.isdisjoint(name):
+    if has_hidden_characters(name):
         raise ValueError("invalid display name; it contains a control or invisible character")
     return name
 

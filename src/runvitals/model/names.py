@@ -82,7 +82,7 @@ def shorten(text: str, longest: int) -> str:
 
 
 DEFAULT_PROJECT = "default"
-PROJECT_NAME_ALLOWED = "a name without / \\ or control characters that is not ., .. or -"
+PROJECT_NAME_ALLOWED = "a name without / \\, control or invisible characters that is not ., .. or -"
 
 
 def project_name(text: object) -> str:
@@ -101,6 +101,18 @@ def can_be_addressed(project: str) -> bool:
     """
     is_plain = not any(letter in "/\\" for letter in project) and not has_control_characters(project)
     return is_plain and project not in (".", "..", "-")
+
+
+def can_be_created(project: str) -> bool:
+    r"""Return whether a new project can have this name: one with hidden characters could pass for another.
+
+    Example:
+        >>> can_be_created("digits"), can_be_created("dig\u200bits")
+        (True, False)
+    """
+    from runvitals.model.hidden_characters import has_hidden_characters  # 1 MB that trainings do not need
+
+    return can_be_addressed(project) and not has_hidden_characters(project)
 
 
 def has_control_characters(text: str) -> bool:

@@ -40,7 +40,11 @@ class InUse(Exception):
 
 
 class SentTooOften(ValueError):
-    """An invitation that was sent as often as is allowed within a day."""
+    """An invitation that may not be sent again before `wait_s` seconds have passed."""
+
+    def __init__(self, text: str, wait_s: int = 86_400) -> None:
+        super().__init__(text)
+        self.wait_s = wait_s
 
 
 class LastAdministrator(ValueError):

@@ -103,11 +103,13 @@ def test_who_may_only_look(server: AccountServer) -> None:
     assert server.runs() == 1
 
 
-@pytest.mark.parametrize("name", [".", "..", "-", "a/b", "a\\b", "a\nb"])
-def test_a_project_that_could_not_be_addressed_is_not_created(server: AccountServer, name: str) -> None:
+@pytest.mark.parametrize("name", [".", "..", "-", "a/b", "a\\b", "a\nb", "a\u200bb", "\u202eab", "a\u00a0b"])
+def test_a_project_that_could_not_be_addressed_or_passes_for_another_is_not_created(
+    server: AccountServer, name: str
+) -> None:
     text = refused(server.send("ada", envelope(entity="vision", project=name)))
     assert text == (
-        f"invalid project name {name!r}; expected a name without / \\ or control characters "
+        f"invalid project name {name!a}; expected a name without / \\, control or invisible characters "
         "that is not ., .. or -"
     )
     assert server.runs() == 0

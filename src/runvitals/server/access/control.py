@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns
-from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, project_name
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_created, project_name
 from runvitals.model.registry_names import is_registry
 from runvitals.model.run import Run
 from runvitals.server.access.actions import (
@@ -225,8 +225,8 @@ class AccessControl:
         self.require(requester, Action.RUN_MOVE, run, what)
         if target is None:
             self.require(requester, Action.PROJECT_CREATE, entity, f"project {name!r}")
-            if not can_be_addressed(name) or is_registry(name):
-                raise HTTPException(422, f"invalid project name {name!r}; expected {PROJECT_NAME_ALLOWED}")
+            if not can_be_created(name) or is_registry(name):
+                raise HTTPException(422, f"invalid project name {name!a}; expected {PROJECT_NAME_ALLOWED}")
         else:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
 

@@ -7,6 +7,7 @@ stored as ASCII JSON, which can escape every character, and is returned exactly 
 
 from __future__ import annotations
 
+from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.model.names import plain_text
 
@@ -22,6 +23,16 @@ def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
         shown = text if not isinstance(text, str) or len(text) <= 60 else f"{text[:60]}…"
         raise ValueError(f"invalid {what} {shown!r}; expected a string of 1 to {longest} characters")
     return plain_text(text)
+
+
+def checked_new_name(what: str, text: str, longest: int = MAX_NAME) -> str:
+    """Return a name that a user gives as it is stored.
+
+    Raises:
+        ValueError: it is empty or too long, or could pass for another one as it has characters that are not
+            seen.
+    """
+    return without_hidden_characters(what, checked_name(what, text, longest))
 
 
 def check_integers(what: str, **numbers: int | None) -> None:

@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from runvitals.model.account_names import address_key
-from runvitals.model.names import DEFAULT_PROJECT, PROJECT_NAME_ALLOWED, can_be_addressed, project_name
+from runvitals.model.names import DEFAULT_PROJECT, PROJECT_NAME_ALLOWED, can_be_created, project_name
 from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.decision import Decision
@@ -277,9 +277,9 @@ class KeyIngestRights:
             raise HttpRejection(403, f"{self._name} may not create projects in {decided.called}")
         if number is not None:  # as the name is taken, it cannot be created
             raise HttpRejection(403, f"there is no project {what} that this key may log to")
-        if not can_be_addressed(name):
+        if not can_be_created(name):
             # After a 403, relays keep the journal: nothing is lost.
-            raise HttpRejection(403, f"invalid project name {name[:100]!r}; expected {PROJECT_NAME_ALLOWED}")
+            raise HttpRejection(403, f"invalid project name {name[:100]!a}; expected {PROJECT_NAME_ALLOWED}")
         if is_registry(name):
             raise HttpRejection(403, f"{what[:200]} would be a registry, which has no runs")
         decided.new_projects[name] = self._visibility(decided)

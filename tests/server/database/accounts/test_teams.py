@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from runvitals.server.account_store import AccountStore
@@ -7,8 +9,15 @@ from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
-from runvitals.server.teams.storage.invitations import AlreadyInvited
-from runvitals.store.errors import LastAdministrator, NameTaken, NoLongerValid, NotAllowed, NotFound
+from runvitals.server.teams.storage.invitations import AGAIN_MS, AlreadyInvited
+from runvitals.store.errors import (
+    LastAdministrator,
+    NameTaken,
+    NoLongerValid,
+    NotAllowed,
+    NotFound,
+    SentTooOften,
+)
 
 T0 = 1_800_000_000_000
 DAY = 86_400_000
@@ -144,14 +153,27 @@ def test_a_second_invitation_replaces_the_link(accounts: AccountStore) -> None:
     with pytest.raises(AlreadyInvited):  # so that two who invite at once do not send two links
         accounts.invitations.create("vision", "eve@example.org", "member", CLI, T0)
     accounts.invitations.by_secret(second, T0)
-    third = accounts.invitations.resend(invitation.id, CLI, T0)
+    moments = itertools.count(T0 + AGAIN_MS, AGAIN_MS)
+    third = accounts.invitations.resend(invitation.id, CLI, next(moments))
     with pytest.raises(NoLongerValid):
         accounts.invitations.by_secret(second, T0)
     assert accounts.invitations.by_secret(third, T0).role == "member"
     for _ in range(2):
-        accounts.invitations.resend(invitation.id, CLI, T0)
+        accounts.invitations.resend(invitation.id, CLI, next(moments))
     with pytest.raises(ValueError, match="sent 5 times within a day"):
-        accounts.invitations.resend(invitation.id, CLI, T0)
+        accounts.invitations.resend(invitation.id, CLI, next(moments))
+
+
+def test_of_two_who_send_an_invitation_again_at_once_one_sends_a_link_that_works(
+    accounts: AccountStore,
+) -> None:
+    accounts.teams.create("vision", CLI, T0)
+    _, invitation = accounts.invitations.create("vision", "eve@example.org", "member", CLI, T0)
+    secret = accounts.invitations.resend(invitation.id, CLI, T0 + 1)
+    with pytest.raises(SentTooOften, match="sent again a moment ago") as refused:
+        accounts.invitations.resend(invitation.id, CLI, T0 + AGAIN_MS)
+    assert refused.value.wait_s == 10
+    assert accounts.invitations.by_secret(secret, T0 + AGAIN_MS).id == invitation.id
 
 
 def test_an_invitation_expires_or_is_revoked_or_declined(accounts: AccountStore, bob: UserRow) -> None:

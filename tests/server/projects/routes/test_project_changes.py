@@ -110,3 +110,35 @@ def test_projects_in_the_trash_are_listed_for_those_who_may_restore_them(digits:
     assert digits.ask("ada", "GET", DIGITS)["purged_ms"] == digits.clock() + 30 * 86_400_000
     for name in ("eve", "bob", "mallory"):
         assert digits.ask(name, "GET", path)["projects"] == []
+
+
+SWEEP = {"method": "random", "parameters": {"lr": {"min": 0.1, "max": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "body"),
+    [
+        ("entities/vision/projects", "name", {}),
+        ("views", "name", {"kind": "runs", "entity": "vision", "project": "digits", "data": {}}),
+        (f"{DIGITS}/reports", "title", {}),
+        (f"{DIGITS}/sweeps", "name", {"configuration": SWEEP}),
+        ("account/api-keys", "name", {"scope": "read"}),
+    ],
+)
+def test_no_new_name_passes_for_another(
+    digits: AccountsServer, path: str, field: str, body: dict[str, object]
+) -> None:
+    for name in ("dig\u200bits", "\u202estigid", "dig\u00adits"):
+        refused = digits.ask("ada", "POST", path, 422, json={**body, field: name})
+        assert list(refused["fields"]) == [field]
+    digits.ask("ada", "POST", path, 201, json={**body, field: "\u30ed\u30b0 \u2764\ufe0f"})
+
+
+def test_an_older_project_with_hidden_characters_is_read_and_gets_another_name(
+    digits: AccountsServer,
+) -> None:
+    add_run(digits, "old", "dig\u200bits", "ada")
+    old = "entities/vision/projects/dig%E2%80%8Bits"
+    assert digits.ask("ada", "GET", old)["runs"] == 1
+    digits.ask("ada", "PATCH", DIGITS, 422, json={"name": "\u202edigits"})
+    assert digits.ask("ada", "PATCH", old, json={"name": "plain"})["name"] == "plain"

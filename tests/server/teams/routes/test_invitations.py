@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.teams.storage.invitations import AGAIN_MS
 from tests.server.accounts_server import T0, AccountsServer
 
 INVITATIONS = "teams/vision/invitations"
@@ -104,11 +105,15 @@ def test_declining_and_revoking(vision: AccountsServer) -> None:
 def test_an_invitation_expires_and_can_be_sent_again(vision: AccountsServer) -> None:
     (result,) = invite(vision, "new@example.net", expires_days=1)
     resend = f"{INVITATIONS}/{result['id']}/resend"
+    vision.clock.now_ms += AGAIN_MS
     again = vision.ask("ada", "POST", resend)
     assert token_of(again) != token_of(result)
     vision.ask(None, "POST", "invitations/show", 410, json={"token": token_of(result)})
+    vision.ask("ada", "POST", resend, 429)
     for _ in range(3):
+        vision.clock.now_ms += AGAIN_MS
         vision.ask("ada", "POST", resend)
+    vision.clock.now_ms += AGAIN_MS
     vision.ask("ada", "POST", resend, 429)
     vision.clock.now_ms += 8 * DAY
     assert vision.ask("ada", "GET", INVITATIONS)["invitations"][0]["state"] == "expired"

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, insert, select, update
 
 from runvitals.server.database.database import StoredTable
 from runvitals.server.database.tables.runs import token
-from runvitals.server.database.text import checked_name
+from runvitals.server.database.text import checked_new_name
 
 PREFIX = "rvt_"
 """The prefix of all tokens, by which secret scanners recognise them."""
@@ -51,7 +51,7 @@ class TokenTable(StoredTable):
             ValueError: a name that is empty or longer than 256 characters.
         """
         secret = PREFIX + secrets.token_urlsafe(32)
-        checked, digest = checked_name("token", name), _digest(secret)
+        checked, digest = checked_new_name("token", name), _digest(secret)
 
         def work(connection: Connection) -> AccessToken:
             connection.execute(insert(token).values(name=checked, digest=digest, created_ms=now_ms))

@@ -17,7 +17,7 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, api_key_entity, service_account, user_account
-from runvitals.server.database.text import checked_name
+from runvitals.server.database.text import checked_new_name
 from runvitals.store.errors import LimitReached, NotFound
 
 MAX_NAME = 64
@@ -82,7 +82,7 @@ class KeyTable(StoredTable):
             ValueError: an invalid name, scope or time of expiry.
             LimitReached: the owner has too many keys.
         """
-        name = checked_name("key", name.strip(), MAX_NAME)
+        name = checked_new_name("key", name.strip(), MAX_NAME)
         if scope not in SCOPES:
             raise ValueError(f"invalid scope {scope!r}; expected one of {', '.join(SCOPES)}")
         if expires_ms is not None and expires_ms <= now_ms:
@@ -209,7 +209,7 @@ class KeyTable(StoredTable):
             ValueError: an invalid name.
             NotFound: there is no such key.
         """
-        name = checked_name("key", name.strip(), MAX_NAME)
+        name = checked_new_name("key", name.strip(), MAX_NAME)
         before = _key(connection, key_id)
         if before.name != name:
             connection.execute(update(api_key).where(api_key.c.id == key_id).values(name=name))

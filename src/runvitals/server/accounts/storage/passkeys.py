@@ -14,7 +14,7 @@ from runvitals.server.database.database import StoredTable, add_rows, in_transac
 from runvitals.server.database.tables.accounts import password, recovery_code, second_factor
 from runvitals.server.database.tables.sign_in import passkey, passkey_owner, used_challenge
 from runvitals.server.database.tables.sign_on import login
-from runvitals.server.database.text import checked_name
+from runvitals.server.database.text import checked_new_name
 from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotFound
 
 MAX_PASSKEYS = 20
@@ -118,7 +118,7 @@ class PasskeyTable(StoredTable):
             LimitReached: the user has as many as are allowed.
             NoLongerValid: the challenge was answered before.
         """
-        name = checked_name("passkey", name.strip(), MAX_NAME)
+        name = checked_new_name("passkey", name.strip(), MAX_NAME)
         values = {
             "user_id": user_id,
             "credential_id": new.credential_id,
@@ -171,7 +171,7 @@ class PasskeyTable(StoredTable):
             ValueError: an invalid name.
             NotFound: the user has no such passkey.
         """
-        name = checked_name("passkey", name.strip(), MAX_NAME)
+        name = checked_new_name("passkey", name.strip(), MAX_NAME)
         mine = (passkey.c.id == passkey_id, passkey.c.user_id == user_id)
         before = _own_passkey(connection, user_id, passkey_id)
         connection.execute(update(passkey).where(*mine).values(name=name))

@@ -20,7 +20,7 @@ from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.alerts import automation, automation_firing, raised_event
 from runvitals.server.database.tables.runs import project, run, run_tag
-from runvitals.server.database.text import checked_name
+from runvitals.server.database.text import checked_new_name
 from runvitals.server.events.automation_events import RUN_STATE, RunReached, raise_states
 from runvitals.server.events.outbox import Notification, add
 from runvitals.store.errors import NotFound
@@ -408,7 +408,7 @@ def _columns(definition: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checked_name(name: str) -> str:
-    return checked_name("name of an automation", name.strip(), MAX_NAME)
+    return checked_new_name("name of an automation", name.strip(), MAX_NAME)
 
 
 def _switched_off(

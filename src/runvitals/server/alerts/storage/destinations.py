@@ -19,7 +19,7 @@ from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import user_account
 from runvitals.server.database.tables.destinations import destination, team_secret
-from runvitals.server.database.text import checked_name
+from runvitals.server.database.text import checked_new_name
 from runvitals.server.events.outbox import Notification, add
 from runvitals.store.errors import NotFound
 
@@ -139,7 +139,7 @@ class DestinationTable(StoredTable):
             UnknownSecret: the team has no such secret.
         """
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
-        name = checked_name(limits.name_of, name.strip(), limits.max_name)
+        name = checked_new_name(limits.name_of, name.strip(), limits.max_name)
         team = locked_team(connection, team_id)
         check_free(connection, destination.c.name, team_id, name, limits.noun, of_kind)
         check_count(connection, destination, team_id, limits.max_count, f"{limits.noun}s", of_kind)
@@ -170,7 +170,7 @@ class DestinationTable(StoredTable):
         """
         limits, of_kind = _LIMITS[kind], destination.c.kind == kind
         if name is not None:
-            name = checked_name(limits.name_of, name.strip(), limits.max_name)
+            name = checked_new_name(limits.name_of, name.strip(), limits.max_name)
         team = locked_team(connection, team_id)
         before = _read(connection, kind, team_id, destination_id)
         called = before.name if name is None else name

@@ -17,6 +17,7 @@ from runvitals.model.artifact_names import (
     checked_tags,
     is_version,
 )
+from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.dependents import check_unlinked, lock_versions
 from runvitals.server.artifacts.storage.expiry import expiries
@@ -325,7 +326,7 @@ class CollectionTable(StoredTable):
         """
         values: dict[str, object] = {"updated_ms": now_ms}
         if name is not None:
-            values["name"] = checked_label("name of an artifact", name)
+            values["name"] = without_hidden_characters("name", checked_label("name of an artifact", name))
         if description is not None:
             values["description"] = checked_description(description)
         if type is not None:
@@ -384,7 +385,7 @@ def ensure_collection(
 
     Raises:
         ArtifactConflict: the project has one of this name and of another kind or type.
-        ValueError: the project has too many.
+        ValueError: the project has too many, or the name of a new portfolio could pass for another.
     """
     columns = artifact_collection.c
     statement: Select[tuple[int, str, str]] = select(columns.id, columns.kind, columns.type).where(
@@ -392,6 +393,8 @@ def ensure_collection(
     )
     existing = connection.execute(statement).first()
     if existing is None:
+        if kind == "portfolio":
+            without_hidden_characters("name of a portfolio", name)
         count = select(func.count()).where(columns.project_id == project_id)
         if connection.execute(count).scalar_one() >= MAX_COLLECTIONS:
             raise ValueError(

@@ -11,7 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from runvitals.model.errors import UnknownProject
-from runvitals.model.names import DEFAULT_PROJECT, can_be_addressed
+from runvitals.model.hidden_characters import has_hidden_characters
+from runvitals.model.names import DEFAULT_PROJECT, can_be_created
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator, ServiceAccount, User
@@ -389,12 +390,14 @@ def checked_name(name: str) -> None:
         raise invalid("Invalid experiment name: it must not be empty")
     if len(name) > MAX_NAME:
         raise invalid(f"'name' exceeds the maximum length of {MAX_NAME} characters")
+    if has_hidden_characters(name):
+        raise invalid(f"Invalid experiment name: {name[:60]!a} has control or invisible characters")
 
 
 def _project_name(name: str) -> str:
     """Return the name of the project of an experiment: the same, if a project can have it."""
     project = _NOT_IN_NAMES.sub("-", name).strip(" -")[:MAX_PROJECT_NAME].strip()
-    if not project or not can_be_addressed(project):
+    if not project or not can_be_created(project):
         return "experiment"
     return project
 

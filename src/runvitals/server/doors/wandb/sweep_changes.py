@@ -11,8 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from runvitals.model import json_values
+from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import ServiceAccount, User
+from runvitals.server.doors.wandb.artifact_requests import valid
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
@@ -44,6 +46,8 @@ _EXIT: Final = [{"type": "exit"}]
 def upsert_sweep(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     """Make a sweep, or change one. What is null stays as it is."""
     context = info.context
+    if input.get("display_name"):
+        valid(without_hidden_characters, "name of a sweep", input["display_name"])
     try:
         if input.get("id"):
             node, source = _change(context, input)

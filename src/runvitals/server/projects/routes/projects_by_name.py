@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import Path, Request
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_created
 from runvitals.server.access.permission import needs, recording
 from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.http.errors import InvalidFields, answering
@@ -44,8 +44,8 @@ async def rename_project(
     number: ProjectNumber,
 ) -> Any:
     """Rename a project. Runs that arrive later under the old name are in a new project."""
-    if not can_be_addressed(changes.name):
-        expected = f"invalid project name {changes.name!r}; expected {PROJECT_NAME_ALLOWED}"
+    if not can_be_created(changes.name):
+        expected = f"invalid project name {changes.name!a}; expected {PROJECT_NAME_ALLOWED}"
         raise InvalidFields({"name": expected})
     with answering(409):
         recorded = recording(request, "project.update", fields=["name"])

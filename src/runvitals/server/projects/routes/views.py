@@ -152,6 +152,8 @@ def _views(access: AccessControl) -> SavedViewTable:
 
 def _invalid(error: ValueError) -> Exception:
     field, colon, _ = str(error).partition(":")
+    if str(error).startswith("invalid name"):
+        return InvalidFields({"name": str(error)})
     return InvalidFields({field: str(error)}) if colon and field in ("data", "kind") else error
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import UnknownProject, UnknownRun
-from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, plain_text
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_created, plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
@@ -319,8 +319,8 @@ def checked_text(field: str, value: str) -> str:
     """
     if field == "name":
         name = checked_name("project name", value.strip(), MAX_PROJECT_NAME)
-        if not can_be_addressed(name):
-            raise ValueError(f"invalid project name {name!r}; expected {PROJECT_NAME_ALLOWED}")
+        if not can_be_created(name):
+            raise ValueError(f"invalid project name {name!a}; expected {PROJECT_NAME_ALLOWED}")
         return name
     longest = {"description": MAX_DESCRIPTION, "overview": MAX_OVERVIEW}.get(field)
     if longest is None:

@@ -14,7 +14,7 @@ from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.projects import saved_view
 from runvitals.server.database.tables.runs import project
-from runvitals.server.database.text import checked_name
+from runvitals.server.database.text import checked_new_name
 from runvitals.store.errors import LimitReached, NotFound
 
 KINDS: Final = ("runs", "workspace")
@@ -113,7 +113,7 @@ class SavedViewTable(StoredTable):
         values = {
             "project_id": project_id,
             "kind": kind,
-            "name": checked_name("name", name, MAX_NAME),
+            "name": checked_new_name("name", name, MAX_NAME),
             "user_id": user_id,
             "data": _encode(data),
             "revision": 1,
@@ -151,7 +151,7 @@ class SavedViewTable(StoredTable):
         """
         values: dict[str, Any] = {"revision": revision + 1, "changed_ms": now_ms}
         if name is not None:
-            values["name"] = checked_name("name", name, MAX_NAME)
+            values["name"] = checked_new_name("name", name, MAX_NAME)
         if data is not None:
             values["data"] = _encode(data)
         if move_to is not None:

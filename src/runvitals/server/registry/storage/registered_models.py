@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Select, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.artifact_names import LATEST, checked_aliases, checked_label
+from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.model.registry_names import MODELS, PREFIX, project_of_registry, registry_name
 from runvitals.server.artifacts.storage.collections import CollectionTable
 from runvitals.server.artifacts.storage.protection import Changer
@@ -26,6 +27,7 @@ from runvitals.server.database.tables.runs import project
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects
 from runvitals.store.errors import NameTaken
 
+_NAME: Final = "name of a registered model"
 _MODEL: Final = "model"
 """The type of the collections that MLflow's clients make."""
 _FIRST: Final = 1
@@ -122,7 +124,7 @@ class RegisteredModelTable:
         """
         values = {
             "kind": "portfolio",
-            "name": checked_label("name of a registered model", name),
+            "name": without_hidden_characters(_NAME, checked_label(_NAME, name)),
             "type": _MODEL,
             "description": description or "",
             "tags": "[]",

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.server.http.bodies import RequestBody, ResponseBody, page_body
 from runvitals.server.reports import document
 from runvitals.server.reports.markdown_blocks import MAX_MARKDOWN
 from runvitals.server.reports.routes.block_models import Blocks, ReportBlock
 from runvitals.server.reports.templates import Template
 
-Title = Annotated[str, Field(min_length=1, max_length=document.MAX_TITLE)]
+Title = Annotated[
+    str,
+    Field(min_length=1, max_length=document.MAX_TITLE),
+    AfterValidator(partial(without_hidden_characters, "title")),
+]
 Description = Annotated[str, Field(max_length=document.MAX_DESCRIPTION)]
 ReportNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Revision = Annotated[int, Field(ge=1, le=2**31 - 1)]

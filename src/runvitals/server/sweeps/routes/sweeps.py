@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, HTTPException, Path
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
@@ -43,7 +45,9 @@ class SweepConfigurationSent(RequestBody):
     configuration: dict[str, Any] = Field(
         description="As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters."
     )
-    name: str | None = Field(None, max_length=256, description="What to call it.")
+    name: Annotated[str, AfterValidator(partial(without_hidden_characters, "name"))] | None = Field(
+        None, max_length=256, description="What to call it."
+    )
     prior_runs: list[Annotated[str, Field(max_length=256)]] = Field(
         default_factory=list,
         max_length=MAX_PRIOR_RUNS,

@@ -100,7 +100,7 @@ class Inviter:
                 row.id, self._requester.actor, now_ms, self.days(None)
             )
         except SentTooOften as error:
-            raise HTTPException(429, str(error), {"retry-after": "86400"}) from None
+            raise too_many(str(error), error.wait_s) from None
         return self._result(row.user or row.address or _LINK, row, secret, "")
 
     def _invite(self, invitee: str | None, target: Place, days: int, message: str) -> dict[str, Any]:

@@ -29,6 +29,8 @@ from runvitals.store.errors import NoLongerValid, NotAllowed, NotFound, SentTooO
 DEFAULT_DAYS = 7
 MAX_DAYS = 30
 MAX_SENDS = 5
+AGAIN_MS = 10_000
+"""For how long the link of an invitation that was sent again is not replaced."""
 A_DAY_BY_USER = 50
 A_DAY_TO_TEAM = 500
 _ENDED = "this invitation was used, has expired or was revoked"
@@ -187,13 +189,18 @@ class InvitationTable(StoredTable):
 
         Raises:
             NoLongerValid: it is not pending.
-            SentTooOften: it was sent too often within a day.
+            SentTooOften: it was sent too often within a day, or again a moment ago: of two who send it again
+                at once, one gets this, so that the other's link works.
         """
         check_days(days)
         secret, digest = new_secret()
 
         def work(connection: Connection) -> None:
             row = _lock(connection, invitation_id)
+            if row.sent_ms > row.created_ms and now_ms - row.sent_ms < AGAIN_MS:
+                raise SentTooOften(
+                    "this invitation was sent again a moment ago; that link works", AGAIN_MS // 1000
+                )
             values = {"digest": digest, "sent_ms": now_ms, "expires_ms": now_ms + days * DAY_MS}
             _resend(connection, row, now_ms, values)
             record(connection, now_ms, by, "team.invitation_resend", entity=_owner(row), target=_whom(row))

@@ -12,7 +12,7 @@ from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, entity, service_account
 from runvitals.server.database.tables.sign_on import external_identity
-from runvitals.server.database.text import checked_name
+from runvitals.server.database.text import checked_new_name
 from runvitals.store.errors import NameTaken, NotFound
 
 MAX_NAME = 64
@@ -90,7 +90,7 @@ class ServiceAccountTable(StoredTable):
             ValueError: an invalid name, or an account of the organisation without a default team.
             NameTaken: there is one of this name in the same place.
         """
-        name = checked_name("service account", name.strip(), MAX_NAME)
+        name = checked_new_name("service account", name.strip(), MAX_NAME)
         home = team_id if team_id is not None else default_team_id
         if home is None:
             raise ValueError("a service account of the organisation needs a default team")
@@ -169,7 +169,7 @@ class ServiceAccountTable(StoredTable):
         values = {"name": name, "default_team_id": default_team_id, "reads_only": reads_only}
         changes = {field: value for field, value in values.items() if value is not None}
         if name is not None:
-            changes["name"] = checked_name("service account", name.strip(), MAX_NAME)
+            changes["name"] = checked_new_name("service account", name.strip(), MAX_NAME)
         before = _account(connection, account_id)
         changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
         if "default_team_id" in changed and before.team_id is not None:

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 
 from runvitals.base.numbers import parse_integer
 from runvitals.model.errors import UnknownProject
+from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.resources import ProjectItem
@@ -239,6 +240,8 @@ def _checked(sent: dict[str, Any], blocks: list[dict[str, Any]], base: Document)
     if len(text) > MAX_DESCRIPTION:
         raise InvalidArgument(f"the description has {len(text):,} characters; at most {MAX_DESCRIPTION:,}")
     try:
+        if title != base["title"]:
+            without_hidden_characters("title", title)
         return document_of(title, text, checked_blocks(blocks))
     except ValidationError as error:
         first = error.errors()[0]
