@@ -24,8 +24,8 @@ MESSAGES = {
     "Histogram": "1 uint64 count_int, 2 double count_float, 3 double sum, 4 sint32 schema, "
     "5 double zero_threshold, 6 uint64 zero_count_int, 7 double zero_count_float, "
     "8 BucketSpan* negative_spans, 9 sint64* negative_deltas, 10 double* negative_counts, "
-    "11 BucketSpan* positive_spans, 12 sint64* positive_deltas, 13 double* positive_counts, 14 uint32 reset_hint, 15 int64 timestamp, "
-    "16 double* custom_values",
+    "11 BucketSpan* positive_spans, 12 sint64* positive_deltas, 13 double* positive_counts, "
+    "14 uint32 reset_hint, 15 int64 timestamp, 16 double* custom_values",
 }
 T = 1_760_000_000_000
 
