@@ -32,32 +32,19 @@ def parse_order(text: str | None) -> RunSort:
     Raises:
         BadFilter: runs cannot be ordered by this.
     """
-    parts = (text or "+created_at").split(",")
-    if len(parts) > 1 and not all(map(_is_order, parts)):
-        parts = [text or ""]
-    if len(parts) > MAX_PARTS:
-        raise BadFilter(f"cannot order runs by {len(parts)} fields; expected at most {MAX_PARTS}")
-    first, *others = map(_order_part, parts)
-    return replace(first, then=tuple(others))
+    whole = text or "+created_at"
+    sorts = [_sort_by(part) for part in whole.split(",")]
+    known = [sort for sort in (sorts if all(sorts) else [_sort_by(whole)]) if sort is not None]
+    if not 0 < len(known) <= MAX_PARTS:
+        raise BadFilter(
+            f"cannot order runs by {whole[:60]!r}; expected at most {MAX_PARTS} of "
+            f"{', '.join(sorted(_ORDERED_BY))}, config.… or summary_metrics.…"
+        )
+    return replace(known[0], then=tuple(known[1:]))
 
 
-def _is_order(part: str) -> bool:
-    try:
-        return bool(_order_part(part))
-    except BadFilter:
-        return False
-
-
-def _order_part(part: str) -> RunSort:
+def _sort_by(part: str) -> RunSort | None:
     name = part.strip()
     by = known_name(name[1:] if name[:1] in ("+", "-") else name)
-    column = _ORDERED_BY.get(by)
-    if column is None:
-        names = field_names(by)
-        if not names:
-            raise BadFilter(
-                f"cannot order runs by {by[:60]!r}; expected one of "
-                f"{', '.join(sorted(_ORDERED_BY))}, config.… or summary_metrics.…"
-            )
-        column = names[-1]
-    return RunSort(column, descending=name.startswith("-"))
+    column = _ORDERED_BY.get(by) or next(reversed(field_names(by)), None)
+    return None if column is None else RunSort(column, descending=name.startswith("-"))
