@@ -9,9 +9,9 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from tests.findings.scenarios.course import Course
-from tests.findings.scenarios.healthy import HEALTHY, Build
-from tests.findings.scenarios.sick import SICK
+from tests.findings.scenarios.course import Build, Course
+from tests.findings.scenarios.healthy import healthy
+from tests.findings.scenarios.sick import sick
 
 from runvitals.findings.finding import Evidence, Finding
 from runvitals.findings.judge import judge
@@ -32,10 +32,10 @@ def _wrong_power(vendor: str, **more: Any) -> Course:
 
 
 _OTHER_RUNS: dict[str, Build] = {
-    "compute_bound": HEALTHY["plain"][0],
-    "memory_bound": HEALTHY["memory_bound_work"][0],
-    "power_capped": HEALTHY["power_capped"][0],
-    "missing_samples": HEALTHY["asleep"][0],
+    "compute_bound": healthy["plain"][0],
+    "memory_bound": healthy["memory_bound_work"][0],
+    "power_capped": healthy["power_capped"][0],
+    "missing_samples": healthy["asleep"][0],
     "sensor_implausible": _wrong_power,
 }
 """Runs with findings that accuse nobody."""
@@ -63,7 +63,7 @@ def picture(rule_id: str) -> str:
     Raises:
         ValueError: no labelled run has the finding with a series to draw.
     """
-    build = SICK[rule_id][0] if rule_id in SICK else _OTHER_RUNS.get(rule_id)
+    build = sick[rule_id][0] if rule_id in sick else _OTHER_RUNS.get(rule_id)
     if build is None:
         raise ValueError(f"no labelled run has the finding {rule_id}: add one to the scenarios")
     run = build("h100", seed=1, interval_s=15.0).run()

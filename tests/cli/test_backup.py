@@ -318,6 +318,18 @@ def test_a_backup_says_what_it_has(made: Made, tmp_path: Path, capsys: pytest.Ca
         read_manifest(str(tmp_path))
 
 
+def test_a_backup_of_a_later_version_cannot_be_restored(
+    made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(made.folder / "backup", tmp_path / "later")
+    manifest = tmp_path / "later" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_bytes()), "revision": "r9999_later"}))
+    for command in (["--check"], ["--store", str(tmp_path / "new")]):
+        assert main(["restore", str(tmp_path / "later"), *command]) == 1
+        written = capsys.readouterr()
+        assert "has revision r9999_later of a later version of runvitals" in written.out + written.err
+
+
 def test_batches_that_wait_on_a_server_keep_their_ids_after_an_older_backup_was_restored(
     options: list[str], stores: Stores, tmp_path: Path
 ) -> None:

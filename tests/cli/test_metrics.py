@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,11 @@ def test_markdown_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     assert "intel-rapl:\\*" in page
     assert main(["metrics", "--markdown", "proc.cpu.threads"]) == 0
     assert "/proc/&lt;pid>/stat" in capsys.readouterr().out
+
+
+def test_streams_that_the_caller_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("stdin", "stdout"):
+        monkeypatch.setattr(sys, name, None)
+    assert main(["metrics"]) == 0
+    for stream in (sys.stdin, sys.stdout):
+        stream.close()

@@ -105,7 +105,7 @@ def test_follows_the_machine_and_the_size_of_the_terminal_until_interrupted(term
     assert b"Ctrl-C quits" in drawn
     assert rb"\x1b[K" not in drawn
     terminal.resize(200, 50)
-    terminal.wait_for(("░" * 15).encode())
+    terminal.wait_for("GPU 1   ███████▌░░░░░░░░░░  42 %".encode())
     terminal.process.send_signal(signal.SIGINT)
     assert terminal.ended() == 130
     assert terminal.is_as_before()

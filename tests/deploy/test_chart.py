@@ -170,8 +170,8 @@ def test_the_server_has_these_options(name: str) -> None:
     program, *arguments = pods["vitals-runvitals"]["args"]
     assert program == "runvitals"
     parser = argparse.ArgumentParser()
-    server.add(parser.add_subparsers())
-    parsed = parser.parse_args(arguments)
+    server.add(parser)
+    parsed = parser.parse_args(arguments[1:])
     assert parsed.listen[1] == 8900
     assert parsed.path == SETS[name].get("ingress", {}).get("path", "")
     if parsed.store is not None:
@@ -192,8 +192,8 @@ def test_the_collector_has_these_options() -> None:
     program, *arguments = collector["args"]
     assert program == "runvitals"
     parser = argparse.ArgumentParser()
-    run.add(parser.add_subparsers())
-    parsed = parser.parse_args([word.replace("$(NODE_NAME)", "gpu-1") for word in arguments])
+    run.add(parser)
+    parsed = parser.parse_args([word.replace("$(NODE_NAME)", "gpu-1") for word in arguments[1:]])
     assert parsed.run_id == ["node-gpu-1"]
     assert {item["name"]: item.get("value") for item in collector["env"]}[
         "RUNVITALS_SERVER"

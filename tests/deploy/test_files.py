@@ -94,8 +94,8 @@ def test_the_server_has_these_options(file: str) -> None:
     program, *arguments = commands()[file]
     assert program == "runvitals"
     parser = argparse.ArgumentParser()
-    server.add(parser.add_subparsers())
-    parsed = parser.parse_args(arguments)
+    server.add(parser)
+    parsed = parser.parse_args(arguments[1:])
     assert parsed.listen[1] == 8900
     if file != "Dockerfile":
         assert parse_address(parsed.store, {}).database == "runvitals"

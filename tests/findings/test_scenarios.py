@@ -13,7 +13,7 @@ from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rules import RULES
 from tests.findings.scenarios.course import Scenario
 from tests.findings.scenarios.healthy import healthy_runs
-from tests.findings.scenarios.sick import SICK, sick_runs
+from tests.findings.scenarios.sick import sick, sick_runs
 
 SICK_RUNS = list(sick_runs(seeds=(1,), intervals_s=(5.0,)))
 HEALTHY_RUNS = list(healthy_runs(seeds=(1,), intervals_s=(5.0,)))
@@ -58,7 +58,7 @@ def test_every_rule_has_sick_runs_or_describes() -> None:
     described = {
         "power_capped", "sensor_implausible", "memory_bound", "compute_bound", "missing_samples",
     }  # fmt: skip
-    assert {rule.id for rule in RULES} - described == {name.partition(" ")[0] for name in SICK}
+    assert {rule.id for rule in RULES} - described == {name.partition(" ")[0] for name in sick}
 
 
 def test_healthy_runs_are_at_least_as_many() -> None:

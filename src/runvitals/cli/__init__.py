@@ -1,6 +1,6 @@
 """The `runvitals` command.
 
-Each subcommand is a module with `add(subparsers)` and `run(arguments) -> int`, which returns the exit code.
+Each subcommand is a module with `add(parser)` and `run(arguments) -> int`, which returns the exit code.
 """
 
 from __future__ import annotations
@@ -33,8 +33,17 @@ class WrongUsage(ValueError):
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return 2 for invalid usage, 1 for an error, which is one line on stderr."""
+    _open_closed_streams()
     with harmless_output():
         return _run(sys.argv[1:] if argv is None else argv)
+
+
+def _open_closed_streams() -> None:
+    """Let streams that the caller closed read and write nothing: else a file of ours gets their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            opened = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - as long as the process
+            setattr(sys, name, opened)
 
 
 def _run(words: list[str]) -> int:

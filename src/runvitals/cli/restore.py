@@ -16,7 +16,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "what it writes with the checksums of the backup. No server may run with these stores."
     )
     parser.add_argument("backup", metavar="BACKUP", help="the folder or tar file of a backup")
-    parser.add_argument("--check", action="store_true", help="only read the backup, and say what is damaged")
+    parser.add_argument(
+        "--check", action="store_true", help="only read the backup, and say why it cannot be restored"
+    )
     parser.add_argument("-q", "--quiet", action="store_true", help="print no progress")
     add_store(parser)
 

@@ -1,4 +1,4 @@
-"""Filters and sort orders of runs in the language of MongoDB, as `wandb.Api().runs()` has them, as our own.
+"""Filters of runs in the language of MongoDB, as `wandb.Api().runs()` has them, as our own.
 
 {"$and": [{"config.lr": {"$gt": 0.1}}, {"state": "finished"}, {"tags": {"$in": ["baseline"]}}]}
 """
@@ -9,7 +9,6 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, Final
 
@@ -29,7 +28,7 @@ from runvitals.model.filter import (
     TextPattern,
     Words,
 )
-from runvitals.model.run_sort import MAX_PARTS, RunSort
+from runvitals.model.mongo_fields import DURATIONS, TIMES, BadFilter, field_names, known_name
 from runvitals.model.state import STATES
 
 MAX_LENGTH: Final = 100_000
@@ -73,56 +72,14 @@ _COMPARED_LABELS: Final[Mapping[Label, str]] = {
 }
 _ALWAYS_THERE: Final = ("id", "name", "state")
 _EMPTY_MEANS_NONE: Final = ("group", "job_type")
-_TIMES: Final[Mapping[str, str]] = {
-    "createdAt": "started_ms",
-    "created_at": "started_ms",
-    "startedAt": "started_ms",
-    "started_at": "started_ms",
-    "heartbeatAt": "last_ms",
-    "heartbeat_at": "last_ms",
-    "updatedAt": "last_ms",
-    "updated_at": "last_ms",
-}
-_DURATIONS: Final = ("duration", "runtime", "computeSeconds")
-_SECTIONS: Final[Mapping[str, str]] = {
-    "config.": "config.",
-    "summary_metrics.": "summary.",
-    "summaryMetrics.": "summary.",
-    "summary.": "summary.",
-    "keys_info.keys.": "summary.",
-}
-_OWN_SUMMARY: Final[Mapping[str, str]] = {
-    "_step": "summary._step",
-    "_runtime": "duration",
-    "_wandb.runtime": "duration",
-    "_timestamp": "heartbeatAt",
-}
-"""Our fields for wandb's own names in a summary."""
 _COMPARISONS: Final[Mapping[str, str]] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $regex, $size, $not"
 _MAX_SIZE: Final = 500
 _JSON_TEXT: Final = r'"(?:[^"\\]|\\.)*"'
 _IN_A_LIST: Final = rf'(?:{_JSON_TEXT}|[^",\[\]{{}}]+|[\[{{](?:{_JSON_TEXT}|[^"\[\]{{}}])*[\]}}])'
 """A value in a list of JSON, which may be a list or object of simple values."""
-_ORDERED_BY: Final[Mapping[str, str]] = {
-    **_TIMES,
-    **dict.fromkeys(_DURATIONS, "duration_ms"),
-    "name": "id",
-    "displayName": "name",
-    "display_name": "name",
-    "group": "group",
-    "jobType": "job_type",
-    "job_type": "job_type",
-    "state": "state",
-    "user": "author",
-    "username": "author",
-}
 _PHRASE: Final = re.compile(r'"([^"]*)"')
 _MAX_NUMBER_MS: Final = 2.0**53
-
-
-class BadFilter(ValueError):
-    """A filter or order that cannot be answered. The message says where, and what is allowed."""
 
 
 def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN_STATES) -> tuple[Term, ...]:
@@ -155,45 +112,6 @@ def parse_filters(text: str | None, states: Mapping[str, tuple[str, ...]] = _OWN
 
 def _too_deep() -> BadFilter:
     return BadFilter(f"the filter is nested too deeply; expected at most {MAX_DEPTH} levels")
-
-
-def parse_order(text: str | None) -> RunSort:
-    """Return the order of runs: `+created_at`, `-summary_metrics.loss,name`, `config.lr`.
-
-    Ascending without a sign. A field of the configuration or summary may have commas in its name.
-
-    Raises:
-        BadFilter: runs cannot be ordered by this.
-    """
-    parts = (text or "+created_at").split(",")
-    if len(parts) > 1 and not all(map(_is_order, parts)):
-        parts = [text or ""]
-    if len(parts) > MAX_PARTS:
-        raise BadFilter(f"cannot order runs by {len(parts)} fields; expected at most {MAX_PARTS}")
-    first, *others = map(_order_part, parts)
-    return replace(first, then=tuple(others))
-
-
-def _is_order(part: str) -> bool:
-    try:
-        return bool(_order_part(part))
-    except BadFilter:
-        return False
-
-
-def _order_part(part: str) -> RunSort:
-    name = part.strip()
-    by = _known_name(name[1:] if name[:1] in ("+", "-") else name)
-    column = _ORDERED_BY.get(by)
-    if column is None:
-        names = _field_names(by)
-        if not names:
-            raise BadFilter(
-                f"cannot order runs by {by[:60]!r}; expected one of "
-                f"{', '.join(sorted(_ORDERED_BY))}, config.… or summary_metrics.…"
-            )
-        column = names[-1]
-    return RunSort(column, descending=name.startswith("-"))
 
 
 class _Translation:
@@ -293,57 +211,23 @@ def _negate(term: Term) -> Term:
 
 def _compare(name: str, operator: str, operand: Any) -> Term:
     """Return the term for one operator of `_OPERATORS`, without those that negate."""
-    name = _known_name(name)
+    name = known_name(name)
     try:
         if name in _LABELS:
             return _label_term(name, operator, operand)
-        if name in _TIMES:
-            return _number_term(name, _TIMES[name], operator, operand, time_ms)
-        if name in _DURATIONS:
+        if name in TIMES:
+            return _number_term(name, TIMES[name], operator, operand, time_ms)
+        if name in DURATIONS:
             return _number_term(name, "duration_ms", operator, operand, _seconds_ms)
-        fields = _field_names(name)
+        fields = field_names(name)
     except ValueError as error:
         raise (error if isinstance(error, BadFilter) else BadFilter(f"{name[:60]}: {error}")) from None
     if fields:
         return _field_term(name, fields, operator, operand)
-    allowed = sorted({*_LABELS, *_TIMES, *_DURATIONS})
+    allowed = sorted({*_LABELS, *TIMES, *DURATIONS})
     raise BadFilter(
         f"unknown field {name[:60]!r}; expected one of {', '.join(allowed)}, config.… or summary_metrics.…"
     )
-
-
-def _known_name(name: str) -> str:
-    """Return the field that a name means.
-
-    Raises:
-        BadFilter: it is one of wandb's own names in a summary that runs cannot be compared by.
-    """
-    section, _, own = name.partition(".")
-    if not own.startswith("_") or section == "config":
-        return name
-    if own not in _OWN_SUMMARY:
-        allowed = ", ".join(_OWN_SUMMARY)
-        raise BadFilter(
-            f"runs cannot be compared by {name[:60]!r}; expected one of {allowed} after {section}."
-        )
-    return _OWN_SUMMARY[own]
-
-
-def _field_names(name: str) -> list[str]:
-    """Return our names of a field, the likeliest last; none if it is no field.
-
-    The values of a configuration are named `config.lr` or `config.lr.value`, those within `config.net.width`
-    or `config.net.value.width`.
-    """
-    for theirs, ours in _SECTIONS.items():
-        rest = name[len(theirs) :]
-        if name.startswith(theirs) and rest:
-            short = rest.removesuffix(".value")
-            key, _, within = rest.partition(".value.")
-            if within and "." not in key:
-                short = f"{key}.{within}"
-            return [f"{ours}{rest}"] if short == rest or not short else [f"{ours}{rest}", f"{ours}{short}"]
-    return []
 
 
 def _label_term(name: str, operator: str, operand: Any) -> Term:

@@ -61,6 +61,7 @@ The relay guarantees:
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -232,3 +233,12 @@ class Factory(Protocol):
 
     def __call__(self, address: str, context: Context) -> Destination:
         """Return the destination at an address."""
+
+
+def __getattr__(name: str) -> Any:
+    """Return deprecated names that third-party destinations may still import."""
+    renamed = {"NotLetIn": Unauthorized, "Refused": RejectedRecord}.get(name)
+    if renamed is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"{name} is now called {renamed.__name__}", DeprecationWarning, stacklevel=2)
+    return renamed

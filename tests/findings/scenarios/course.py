@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -356,3 +357,29 @@ class Scenario:
     allowed: tuple[str, ...] = ()
     verdict: str | None = None
     info: tuple[str, ...] = field(default=())
+
+
+Build = Callable[..., Course]
+
+
+class Courses(dict[str, tuple[Build, tuple[str, ...], tuple[str, ...]]]):
+    """By name: how the run is made, for which vendors, and which other findings may be there.
+
+    Decorates functions that change a course.
+    """
+
+    def __call__(
+        self, *vendors: str, name: str = "", allowed: tuple[str, ...] = (), **options: Any
+    ) -> Callable[[Callable[[Course], None]], Build]:
+        """Return a decorator; the function then makes a course of a vendor, with these and other options."""
+
+        def add(change: Callable[[Course], None]) -> Build:
+            def build(vendor: str, **more: Any) -> Course:
+                course = Course(vendor, **options, **more)
+                change(course)
+                return course
+
+            self[name or change.__name__] = build, vendors, allowed
+            return build
+
+        return add

@@ -9,7 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from runvitals.model import destination_kinds
+from runvitals.relay import destination
 from runvitals.relay.destinations import BUILT_IN
 from tests.patience import PATIENCE_S
 from tests.relay.journals import RUN, Journal
@@ -64,3 +67,9 @@ def test_a_run_may_name_it(tmp_path: Path) -> None:
 
 def test_the_built_in_kinds_are_known_to_runs() -> None:
     assert BUILT_IN.keys() == destination_kinds.BUILT_IN
+
+
+@pytest.mark.parametrize(("old", "new"), [("NotLetIn", "Unauthorized"), ("Refused", "RejectedRecord")])
+def test_renamed_classes_are_still_importable_with_a_warning(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"{old} is now called {new}"):
+        assert getattr(destination, old) is getattr(destination, new)

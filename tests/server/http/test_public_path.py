@@ -27,6 +27,7 @@ from tests.server.accounts_server import AccountsServer, accounts_server
         ("/a/b%2Fc", "../"),
         ("/a/b/c/d", "../../../"),
         ("//a", "../"),
+        ("/" * 9000, "../" * 40),
     ],
 )
 def test_the_way_to_the_root(raw: str, expected: str) -> None:

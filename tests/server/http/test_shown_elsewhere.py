@@ -16,6 +16,7 @@ HUB = {"host": "hub.example.org"}
 def test_the_link_is_needed_for_other_names(tmp_path: Path) -> None:
     client = Client(tmp_path, secret="s3cret")
     assert client.get("/api/v1/about").status_code == 200
+    assert client.get("/?token=s3cret").headers["location"] == "/"  # the link works there as well
     refused = client.get("/", headers=HUB)
     assert refused.status_code == 403
     assert "open the link that `runvitals ui` printed" in refused.json()["error"]

@@ -15,7 +15,7 @@ from tests.server.organisation.routes.test_audit import test_filters_and_pages, 
 from tests.server.projects.routes.conftest import digits
 from tests.server.projects.routes.test_projects import (
     test_a_project_goes_to_the_trash_and_comes_back_with_its_runs,
-    test_a_transfer_ends_guest_links,
+    test_a_transfer_ends_guest_links_and_shares,
     test_links_for_visitors,
     test_members_of_a_restricted_project,
     test_transfer_needs_both_sides_and_the_password,
@@ -31,7 +31,7 @@ __all__ = [
     "full",
     "postgresql",
     "test_a_project_goes_to_the_trash_and_comes_back_with_its_runs",
-    "test_a_transfer_ends_guest_links",
+    "test_a_transfer_ends_guest_links_and_shares",
     "test_every_list_comes_in_pages",
     "test_filters_and_pages",
     "test_links_for_visitors",

@@ -530,7 +530,15 @@ class TestProvider:
         "/a\nb",
         "/\t/e",
         "/a\\b",
+        "/../other",
+        "/a/.%2E?b",
+        "/a/%2e%2e",
     ],
 )
 def test_paths_that_lead_elsewhere(path: str) -> None:
     assert local_path(path) == "/"
+
+
+@pytest.mark.parametrize("path", ["/a..b/...", "/runs?q=/../x", "/a#/..", "/.a/%2e"])
+def test_paths_of_this_server(path: str) -> None:
+    assert local_path(path) == path

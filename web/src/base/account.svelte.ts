@@ -61,5 +61,6 @@ export function signInHref(): string {
 /** Where to go after signing in: a path of this server only. */
 export function nextView(query: URLSearchParams): string {
   const next = query.get('next') ?? (me.account?.landing_page || '/');
-  return /^\/(?![/\\])[^\s\\]*$/.test(next) && !next.startsWith('/-/login') ? next : '/';
+  // A step up would leave the path that the server is below.
+  return /^\/(?![/\\])[^\s\\]*$/.test(next) && !/^[^?#]*\/(\.|%2e){2}([/?#]|$)/i.test(next) && !next.startsWith('/-/login') ? next : '/';
 }

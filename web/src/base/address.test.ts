@@ -26,8 +26,8 @@ describe('addresses below a path of another server', () => {
   ])('%s has a path of this server', (pathname, expected) => expect(pathIn(pathname, '/hub')).toBe(expected));
 
   it('are in the HTML that the server made', () => {
-    const text = '<p><a rel="x" href="/vision">a</a> <img alt="" src="/api/v1/images/1"> <a href="//evil.example">b</a> href="/c"</p>';
-    expect(html(text, '/hub')).toBe('<p><a rel="x" href="/hub/vision">a</a> <img alt="" src="/hub/api/v1/images/1"> <a href="//evil.example">b</a> href="/c"</p>');
+    const text = '<p><a rel="x" href="/vision">a</a> <img alt="<i> > src=/x" src="/api/v1/images/1"> <a href="//evil.example">b</a> href="/c"</p>';
+    expect(html(text, '/hub')).toBe('<p><a rel="x" href="/hub/vision">a</a> <img alt="<i> > src=/x" src="/hub/api/v1/images/1"> <a href="//evil.example">b</a> href="/c"</p>');
     expect(html(text)).toBe(text);
   });
 });

@@ -11,7 +11,10 @@ export const address = <T>(path: T, below = BELOW): T | string => (typeof path =
 
 /** The links and images in HTML that the server made of Markdown. */
 export const html = (text: string, below = BELOW): string =>
-  below ? text.replace(/(<[^<>]*\s(?:href|src)=")(?=\/(?![/\\]))/g, (start) => start + below) : text;
+  below ? text.replace(TAG, (tag) => tag.replace(/(\s(?:href|src)=")(?=\/(?![/\\]))/g, (start) => start + below)) : text;
+
+/** The beginning of an element, with its attributes, whose values may have `>` in them. */
+const TAG = /<[a-z][^\s>]*(?:\s+[^\s=>]+(?:="[^"]*")?)*/g;
 
 /** The path of this server in a path of the browser; null if that is of another server. */
 export function pathIn(pathname: string, below = BELOW): string | null {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,7 +10,7 @@ from importlib import import_module
 from typing import IO, Any, Final, NoReturn
 
 from runvitals.model.artifact_names import checked_aliases, checked_description, checked_label, checked_tags
-from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
+from runvitals.model.artifacts import ArtifactEntry
 from runvitals.sdk.artifacts import lookup
 from runvitals.sdk.artifacts.absent_names import ABSENT_NAMES
 from runvitals.sdk.artifacts.artifact_file import ArtifactFile, default_root
@@ -22,7 +21,6 @@ from runvitals.sdk.artifacts.time_to_live import ArtifactTTL, seconds_of
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.values import to_media
 
-_POLL_S: Final = 0.25
 _WAIT_S: Final = 60.0
 _SHOWN: Final = 10
 
@@ -403,12 +401,8 @@ class Artifact:
         Raises:
             ArtifactNotLogged: it was not logged, or has not arrived in time.
         """
-        until_s = time.monotonic() + (_WAIT_S if timeout is None else timeout)
-        while self._source is None:
-            if not self._look() and time.monotonic() >= until_s:
-                raise ArtifactNotLogged(f"the artifact {self._name!r} has not arrived at the server yet")
-            if self._source is None:
-                time.sleep(_POLL_S)
+        if self._source is None and not self._look(_WAIT_S if timeout is None else timeout):
+            raise ArtifactNotLogged(f"the artifact {self._name!r} has not arrived at the server yet")
         return self
 
     # Logging
@@ -446,18 +440,15 @@ class Artifact:
             raise ArtifactNotLogged(f"the artifact {self._name!r} has not arrived yet: call wait()")
         return self._source
 
-    def _look(self) -> bool:
-        """Look for the version of a logged artifact; return whether it exists.
+    def _look(self, timeout_s: float = 0.0) -> bool:
+        """Look for the version of a logged artifact until there is one; return whether it exists.
 
         Raises:
             ArtifactNotLogged: it was not logged.
         """
         if self._scope is None or self._digest is None:
             raise ArtifactNotLogged(f"the artifact {self._name!r} was not logged")
-        try:
-            self._source = lookup.find_content(self._scope, self._name, self._digest)
-        except UnknownArtifact:
-            self._source = None
+        self._source = lookup.find_content(self._scope, self._name, self._digest, timeout_s)
         return self._source is not None
 
     def save(self, project: str | None = None, settings: Any = None) -> None:

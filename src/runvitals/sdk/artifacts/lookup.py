@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
-from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion
+from runvitals.errors import CommError
+from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion, UnknownArtifact
+
+_POLL_S: Final = 0.25
+_AWAY: Final = (None, 429, 502, 503, 504)
+"""The status of a request that may succeed a moment later. None: there was no response."""
 
 
 class ArtifactScope(NamedTuple):
@@ -85,12 +91,29 @@ def find(scope: ArtifactScope, name: str) -> ArtifactSource:
     return ServerArtifacts.of(scope.server).find(address)
 
 
-def find_content(scope: ArtifactScope, name: str, digest: str) -> ArtifactSource | None:
-    """Return the version of an artifact with these files; None if it has not arrived yet.
+def find_content(scope: ArtifactScope, name: str, digest: str, timeout_s: float) -> ArtifactSource | None:
+    """Return the version of an artifact with these files when it has arrived; None if it does not in time.
 
     Raises:
-        ServerError: the server rejected the request or is unreachable.
+        ServerError: the server rejected the request, or was away until the end.
     """
+    until_s = time.monotonic() + timeout_s
+    while True:
+        is_last = time.monotonic() >= until_s
+        try:
+            source = _content(scope, name, digest)
+        except UnknownArtifact:
+            source = None
+        except CommError as error:
+            if is_last or getattr(error, "status", None) not in _AWAY:
+                raise
+            source = None
+        if is_last or source is not None:
+            return source
+        time.sleep(_POLL_S)
+
+
+def _content(scope: ArtifactScope, name: str, digest: str) -> ArtifactSource | None:
     address = ArtifactAddress(scope.entity, scope.project, name)
     if scope.server is None:
         from runvitals.readers.journals.artifacts import LocalArtifacts

@@ -22,8 +22,9 @@ import msgspec
 from runvitals.base.private_folders import make_private
 from runvitals.journal.paths import sync_folder
 from runvitals.server.backup.progress import Progress
+from runvitals.server.database.migration import check_known
 from runvitals.store import private_files
-from runvitals.store.errors import StoreError
+from runvitals.store.errors import MetadataStoreError, StoreError
 
 MANIFEST: Final = "manifest.json"
 SUMS: Final = "SHA256SUMS"
@@ -132,7 +133,7 @@ def _manifest(path: str, files: _Files) -> Manifest:
 
 
 def check_backup(path: str, progress: Progress) -> tuple[Manifest, list[str]]:
-    """Read all of a backup; returns its manifest, and what is damaged or missing, a line each.
+    """Read all of a backup; returns its manifest, and why it cannot be restored, a line each.
 
     Raises:
         StoreError: it is no complete backup, or nobody can say what belongs to it.
@@ -154,6 +155,10 @@ def check_backup(path: str, progress: Progress) -> tuple[Manifest, list[str]]:
             progress.far(text, done_bytes, manifest.bytes)
             if digest != expected:
                 problems.append(f"{name} is damaged: it has {size:,} bytes and another SHA-256")
+    try:
+        check_known(manifest.revision, path)
+    except MetadataStoreError as error:
+        problems.append(str(error))
     return manifest, problems
 
 

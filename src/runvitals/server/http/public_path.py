@@ -23,6 +23,8 @@ from runvitals.model.local_path import checked_server_path
 
 _KEY: Final = "runvitals.public_path"
 _HEADER: Final = b"x-forwarded-prefix"
+_MAX_STEPS: Final = 40
+"""More than any address of the page has: a long address of slashes must not make a page of a megabyte."""
 _HOST_COOKIE, _SECURE_COOKIE = "__Host-", "__Secure-"
 """Browsers take a cookie of the first kind for all paths only, and of the second for one."""
 _EVERYWHERE = re.compile(rb"(?i)(; path=/)(?=;|$)")
@@ -36,7 +38,7 @@ def to_root(scope: Scope) -> str:
         ('./', '../')
     """
     raw: bytes = scope.get("raw_path") or scope["path"].encode()
-    return "../" * (raw.partition(b"?")[0].count(b"/") - 1) or "./"
+    return "../" * min(raw.partition(b"?")[0].count(b"/") - 1, _MAX_STEPS) or "./"
 
 
 def base_url(request: Request) -> str:

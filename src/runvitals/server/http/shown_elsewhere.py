@@ -35,14 +35,14 @@ class LoopbackOrLink:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass on a request, take the secret of a link, or refuse."""
-        if scope["type"] != "http" or not self._secret or is_for_loopback(scope["headers"]):
+        if scope["type"] != "http" or not self._secret:
             await self._loopback(scope, receive, send)
         elif scope["path"] == "/" and self._is_secret(_token(scope)):
             response = RedirectResponse("/", 303)
             # Without a path: browsers then send it to the addresses below this one, and to no other server.
             response.set_cookie(_COOKIE, self._secret, httponly=True, samesite="lax", path=None)
             await response(scope, receive, send)
-        elif any(map(self._is_secret, _given(scope["headers"]))):
+        elif is_for_loopback(scope["headers"]) or any(map(self._is_secret, _given(scope["headers"]))):
             await self._app(scope, receive, send)
         else:
             await self._loopback(scope, receive, send)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runvitals.model.mongo_filter import BadFilter
+from runvitals.model.mongo_fields import BadFilter
 from runvitals.server.doors.wandb import registry_filters as conditions
 from runvitals.server.doors.wandb.registry_filters import compile_filter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from runvitals.model.mongo_filter import BadFilter
+from runvitals.model.mongo_fields import BadFilter
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.doors.wandb import registry_filters as conditions
 from runvitals.server.doors.wandb.executor import InvalidArgument

@@ -11,13 +11,8 @@ from typing import Any, Final
 
 from runvitals.base.regular_expressions import finder
 from runvitals.model import json_values
-from runvitals.model.mongo_filter import (
-    MAX_CONDITIONS,
-    MAX_DEPTH,
-    MAX_LENGTH,
-    BadFilter,
-    time_ms,
-)
+from runvitals.model.mongo_fields import BadFilter
+from runvitals.model.mongo_filter import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH, time_ms
 
 Row = Mapping[str, Any]
 """The values of the fields of one object. A list stands for several values."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.filter import Filter, Term
-from runvitals.model.mongo_filter import parse_filters, parse_order
+from runvitals.model.mongo_filter import parse_filters
+from runvitals.model.mongo_order import parse_order
 from runvitals.server.access.actions import Action
 from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument

@@ -12,8 +12,9 @@ from starlette.requests import Request
 from runvitals.journal.paths import check_run_id
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
+from runvitals.model.mongo_fields import BadFilter
 from runvitals.model.mongo_filter import MAX_LENGTH as MAX_JSON_LENGTH
-from runvitals.model.mongo_filter import BadFilter, parse_filters
+from runvitals.model.mongo_filter import parse_filters
 from runvitals.model.run_state import State
 from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.immediate import immediate
