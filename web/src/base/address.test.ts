@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ATTRIBUTES, withOwnAddresses } from '../../ownAddresses.js';
-import { address, html, pathIn } from './address';
+import { address, html, pathIn, storageKey } from './address';
 
 describe('addresses below a path of another server', () => {
   it.each([
@@ -24,6 +24,8 @@ describe('addresses below a path of another server', () => {
     ['/hubs/runs', null],
     ['/tree', null],
   ])('%s has a path of this server', (pathname, expected) => expect(pathIn(pathname, '/hub')).toBe(expected));
+
+  it('have storage of their own', () => expect([storageKey('a'), storageKey('a', '/hub')]).toEqual(['a', 'a /hub']));
 
   it('are in the HTML that the server made', () => {
     const text = '<p><a rel="x" href="/vision">a</a> <img alt="<i> > src=/x" src="/api/v1/images/1"> <a href="//evil.example">b</a> href="/c"</p>';

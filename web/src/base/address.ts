@@ -31,6 +31,9 @@ export const serverUrl = (): string => window.location.origin + BELOW;
 /** A link of the server as it can be passed on. */
 export const wholeUrl = (path: string): string => new URL(address(path), window.location.origin).href;
 
+/** The name of what this browser keeps for this server: those below other paths of the same host share its storage. */
+export const storageKey = (name: string, below = BELOW): string => (below ? `${name} ${below}` : name);
+
 /** Request a path of the server. */
 export const request = (path: string, how?: RequestInit): Promise<Response> => fetch(address(path), how);
 

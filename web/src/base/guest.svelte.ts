@@ -3,10 +3,10 @@
 // Its secret is in the session storage of the tab: never in an address that a request or the history has, and gone with
 // the tab. It is sent from the pages of guests only, so that a user who is signed in stays that on all others.
 
-import { currentPath } from './address';
+import { currentPath, storageKey } from './address';
 import type { ApiError } from './api';
 
-const KEY = 'runvitals.link';
+const KEY = storageKey('runvitals.link');
 /** Where guests read. As `SHARED` of the router, which loads requests and so cannot be loaded by them. */
 const PAGES = /^\/-\/(shared(\/|$)|embed\/)/;
 

@@ -128,13 +128,17 @@ class PublicPath:
 
 
 def _received(name: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """Return a request's header with the server's own names of cookies, without those for all paths."""
+    """Return a request's header with the server's own names of cookies, without those of servers above it.
+
+    Browsers send the cookie of the longest path first; who reads them takes the last of a name.
+    """
     if name != b"cookie":
         return name, value
     host, secure = _HOST_COOKIE.encode(), _SECURE_COOKIE.encode()
     cookies = [cookie.strip() for cookie in value.split(b";")]
     own = [cookie for cookie in cookies if not cookie.startswith(host)]
-    return name, b"; ".join(host + one[len(secure) :] if one.startswith(secure) else one for one in own)
+    first = {cookie.partition(b"=")[0]: cookie for cookie in reversed(own)}.values()
+    return name, b"; ".join(host + one[len(secure) :] if one.startswith(secure) else one for one in first)
 
 
 def _limited(name: bytes, value: bytes, below: bytes) -> tuple[bytes, bytes]:

@@ -1,9 +1,9 @@
 // New notifications as those of the browser, if the user wants them in this browser.
 
-import { leave } from '../../base/address';
+import { leave, storageKey } from '../../base/address';
 import type { InboxItem } from '../../base/wire';
 
-const KEY = 'runvitals.desktop-notifications';
+const KEY = storageKey('runvitals.desktop-notifications');
 const MAX_AT_ONCE = 3;
 
 class DesktopNotifications {

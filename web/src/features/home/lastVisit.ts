@@ -1,5 +1,7 @@
 // When the user was here last, in this browser: what happened since then is news.
 
+import { storageKey } from '../../base/address';
+
 /** A visit ends when nothing was requested for this long. */
 export const VISIT_MS = 30 * 60_000;
 /** What is news at a first visit. */
@@ -18,7 +20,7 @@ export function visited(known: Visits | null, now: number): Visits {
   return { previous: now - known.current > VISIT_MS ? known.current : known.previous, current: now };
 }
 
-const keyOf = (user: string): string => `runvitals.visits${user && `.${user}`}`;
+const keyOf = (user: string): string => storageKey(`runvitals.visits${user && `.${user}`}`);
 
 /** The end of the previous visit of a user ("" without accounts); notes that this one goes on. */
 export function lastVisit(user: string, now: number): number {

@@ -1,8 +1,9 @@
 // The colour of a run where several are shown together: in a table, on charts, in a comparison.
 
+import { storageKey } from '../../base/address';
 import { lineColor, type PaletteName } from '../../chart/palette';
 
-const KEPT = 'runvitals.givenColours';
+const KEPT = storageKey('runvitals.givenColours');
 const MAX_KEPT = 1000;
 /** Runs look different by ten colours, and by the dashes of their lines. */
 const COLOURS = 10;

@@ -1,6 +1,7 @@
 // Views that users keep under a name: those of a project on a shared server there, for themselves or for everyone who sees
 // the project; others in this browser.
 
+import { storageKey } from '../../../base/address';
 import { get, send } from '../../../base/api';
 import { changesFor, viewOf, type RunsView, type Scope } from './view';
 
@@ -89,7 +90,7 @@ export class BrowserViews implements Views {
   #storage: Pick<Storage, 'getItem' | 'setItem'>;
 
   constructor(scope: Scope, storage: Pick<Storage, 'getItem' | 'setItem'> = localStorage) {
-    this.#key = `runvitals.views.${scope.project ?? ''}`;
+    this.#key = storageKey(`runvitals.views.${scope.project ?? ''}`);
     this.#storage = storage;
   }
 

@@ -1,6 +1,7 @@
 // Where layouts are kept: on a shared server as saved views, each user's own and one published for the project; otherwise in
 // the browser.
 
+import { storageKey } from '../../../base/address';
 import { ApiError, get, send } from '../../../base/api';
 import type { Layout } from './layout';
 import { layoutData, layoutOf, layoutOfText, layoutText, LayoutProblem } from './layoutFile';
@@ -43,7 +44,7 @@ export class BrowserShelf implements Shelf {
   readonly #name: string;
 
   constructor({ project, entity }: Workspace) {
-    this.#name = `${STORED}${entity ?? ''}/${project}`;
+    this.#name = storageKey(`${STORED}${entity ?? ''}/${project}`);
   }
 
   async load(): Promise<Shelved> {
