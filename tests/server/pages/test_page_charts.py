@@ -131,7 +131,7 @@ def test_the_address_has_the_whole_view_and_back_undoes_it(page: Browser, tmp_pa
 
 def test_the_code_of_the_first_view_is_small(static: str) -> None:  # noqa: F811
     index = Path(static, "index.html").read_text()
-    loaded = re.findall(r'(?:src|href)="/(assets/[^"]+)"', index)
+    loaded = re.findall(r'(?:src|href)="\./(assets/[^"]+)"', index)
     assert len(loaded) >= 2
     assert sum(len(gzip.compress(Path(static, name).read_bytes())) for name in loaded) <= 150_000
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -16,11 +15,11 @@ from urllib.parse import quote_plus
 
 from runvitals.base.parallel_work import failures_of
 from runvitals.base.progress import TransferProgress
-from runvitals.base.terminal_text import inert
 from runvitals.model import small_files
 from runvitals.model.artifact_names import checked_path
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.model.limits import PIECE_BYTES, SMALL_FILE_BYTES
+from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.artifacts import references
 from runvitals.sdk.artifacts.local_paths import check_apart, local_path
 from runvitals.sdk.artifacts.lookup import FileSource
@@ -86,8 +85,7 @@ def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         what = f"{unknown[0].reference}{more}"
-        text = f"runvitals: {what}: the content is not checked, as it was logged without a checksum"
-        print(inert(text), file=sys.stderr)
+        notify(f"{what}: the content is not checked, as it was logged without a checksum")
     paths = {entry.path: local_path(folder, checked_path(entry.path)) for entry in entries}
     written: set[str] = set()
     with TransferProgress(
