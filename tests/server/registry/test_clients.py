@@ -135,6 +135,8 @@ def test_all_directions(clients: Clients) -> None:
         assert clients.wandb("read", f"{name} copy:v2")["files"] == files
         browsed = clients.wandb("browse", name)
         assert browsed["collections"] == [name]
+        assert browsed["sorted"] == [[3, 1, 2], [2, 1, 3], [2, 1, 3], [3, 2, 1]]
+        assert browsed["filtered"] == [3, 0, 1, 1, 1, 3]
         assert browsed["versions"] == [f"{name}:v1", f"{name}:v2", f"{name}:v3"]
 
     # a protected alias is protected from both

@@ -231,7 +231,7 @@ def test_files_are_deleted_by_who_may_change_their_runs(lab: Lab) -> None:
     assert "no run" in refusal(lab.stranger, ids[0])
     assert "no run" in refusal(lab.key, ids[0], unknown)
     for wrong in ("", "x", unknown[:-4], base64.b64encode("SavedFile:²:a".encode()).decode()):
-        assert "expected that of a file" in refusal(lab.key, wrong)
+        assert "expected that of type File" in refusal(lab.key, wrong)
     assert len(lab.run_field(shown)["files"]["edges"]) == len(ids)
 
 

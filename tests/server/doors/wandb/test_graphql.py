@@ -12,6 +12,7 @@ from graphql import get_introspection_query
 
 from runvitals.server.doors.wandb.context import number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.run_ids import check_client_id
 from tests.patience import PATIENCE_S
 from tests.server.doors.wandb.conftest import Door
 
@@ -125,9 +126,9 @@ def test_the_same_id_in_another_project_is_another_run(door: Door) -> None:
 
 
 def test_an_id_that_is_not_valid_here_becomes_one(door: Door) -> None:
-    begun = door.begin(name="läuft/1")
-    assert begun["bucket"]["name"] == "läuft/1"
-    assert not door.begin(name="läuft/1", host=None)["inserted"]
+    begun = door.begin(name="läuft 1")
+    assert begun["bucket"]["name"] == "läuft 1"
+    assert not door.begin(name="läuft 1", host=None)["inserted"]
 
 
 def config_of(door: Door) -> Any:
@@ -187,6 +188,19 @@ def test_an_id_that_no_database_has_is_not_valid(number: str) -> None:
     text = base64.b64encode(f"Agent:{number}".encode()).decode()
     with pytest.raises(InvalidArgument, match="invalid id"):
         number_of("Agent", text)
+
+
+@pytest.mark.parametrize("name", [".", "..", "a%41", "a%", "a/b", "a?b", "a#b", "a\nb", "x" * 513])
+def test_a_run_whose_rows_would_be_sent_to_another_address_does_not_begin(door: Door, name: str) -> None:
+    response = door.graphql(
+        "mutation M($name: String) { upsertBucket(input: {name: $name}) { inserted } }", name=name
+    )
+    assert "expected 1 to 512 characters without" in response["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("name", ["...", "-a", "a b", "ü\\<>&~+", "x" * 512])
+def test_a_run_with_an_odd_id_begins(name: str) -> None:
+    check_client_id(name)
 
 
 def test_files_of_the_run_that_a_client_begins_or_resumes(door: Door) -> None:

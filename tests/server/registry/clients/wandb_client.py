@@ -56,7 +56,21 @@ def browse(name: str) -> dict[str, Any]:
     api = wandb.Api()
     (registry,) = api.registries(organization=TEAM, filter={"name": "model"})
     collections = registry.collections(filter={"name": name})
+    linked = registry.collections(filter={"name": name})
+    orders = ["created_at", "-created_at", "artifact_size", "-linked_at"]
     return {
+        "sorted": [[int(each.version[1:]) for each in linked.versions(order=order)] for order in orders],
+        "filtered": [
+            len(list(linked.versions(filter=condition)))
+            for condition in (
+                {"artifact_size": {"$gt": 0}},
+                {"linked_at": {"$lt": "2001-01-01"}},
+                {"metadata.rows": 2},
+                {"alias": "better"},
+                {"version": 1},
+                {"created_at": {"$gt": "2001-01-01"}},
+            )
+        ],
         "collections": [each.name for each in collections],
         "versions": sorted(each.name for each in registry.collections(filter={"name": name}).versions()),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection as Some
 from collections.abc import Iterable
+from typing import Final
 
 from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -64,6 +65,12 @@ from runvitals.store.errors import NameTaken
 
 MAX_COLLECTIONS = 100_000
 """Of a project."""
+MEMBER_ORDERS: Final = {
+    "created_at": artifact_version.c.created_ms,
+    "artifact_size": artifact_version.c.bytes,
+    "linked_at": artifact_membership.c.created_ms,
+}
+"""What the versions of collections can be sorted by."""
 
 
 class CollectionTable(StoredTable):
@@ -207,14 +214,30 @@ class CollectionTable(StoredTable):
         with self._database.read() as connection:
             return read_memberships(connection, statement)
 
-    def members_of_all(self, collection_ids: Iterable[int], skip: int, limit: int) -> list[CollectionVersion]:
-        """A page of the versions of some collections, in the order in which they got there."""
+    def members_of_all(
+        self,
+        collection_ids: Iterable[int],
+        skip: int,
+        limit: int,
+        order: str | None = None,
+        descending: bool = False,
+    ) -> list[CollectionVersion]:
+        """Return a page of the versions of some collections.
+
+        Args:
+            order: one of `MEMBER_ORDERS`; None: in which they got there.
+        """
         columns = artifact_membership.c
+        by = columns.id if order is None else MEMBER_ORDERS[order]
+        last_by = columns.id
         with self._database.read() as connection:
-            statement = select(artifact_membership).where(
-                among(connection, columns.collection_id, collection_ids)
+            statement = (
+                select(artifact_membership)
+                .join(artifact_version, artifact_version.c.id == columns.version_id)
+                .where(among(connection, columns.collection_id, collection_ids))
+                .order_by(*((by.desc(), last_by.desc()) if descending else (by, last_by)))
             )
-            return read_memberships(connection, statement.order_by(columns.id).offset(skip).limit(limit))
+            return read_memberships(connection, statement.offset(skip).limit(limit))
 
     def with_digest(self, collection_id: int, digest: str) -> list[CollectionVersion]:
         """The versions of a collection with these files, the newest first."""

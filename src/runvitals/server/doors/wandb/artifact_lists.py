@@ -24,8 +24,10 @@ OF_VERSIONS: Final[Mapping[str, conditions.Convert]] = {
     "tag": conditions.text,
     "alias": conditions.text,
     "metadata": conditions.scalar,
+    "artifact_size": conditions.number,
     "created_at": conditions.time,
     "updated_at": conditions.time,
+    "linked_at": conditions.time,
     "state": conditions.text,
 }
 ORDERS_OF_COLLECTIONS: Final[Mapping[str, Callable[[Collection], Any]]] = {
@@ -56,8 +58,10 @@ def version_row(row: CollectionVersion) -> conditions.Row:
         "tag": row.version.tags,
         "alias": (f"v{row.number}", *row.aliases),
         "metadata": row.version.metadata,
+        "artifact_size": row.version.bytes,
         "created_at": row.version.created_ms,
         "updated_at": row.version.updated_ms,
+        "linked_at": row.created_ms,
         "state": row.version.state.upper(),
     }
 
@@ -81,8 +85,17 @@ def sorted_by(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T
     """
     if not order:
         return list(rows)
+    return sorted(rows, key=by[order_name(order, by)], reverse=order.startswith("-"))
+
+
+def order_name(order: str, names: Iterable[str]) -> str:
+    """Return our name of an order without its direction.
+
+    Raises:
+        InvalidArgument: there is no such order.
+    """
     name = order.lstrip("+-")
-    key = by.get(conditions.SNAKE_CASE.get(name, name))
-    if key is None:
-        raise InvalidArgument(f"cannot sort by {order[:60]!r}; expected one of {', '.join(sorted(by))}")
-    return sorted(rows, key=key, reverse=order.startswith("-"))
+    name = conditions.SNAKE_CASE.get(name, name)
+    if name not in names:
+        raise InvalidArgument(f"cannot sort by {order[:60]!r}; expected one of {', '.join(sorted(names))}")
+    return name

@@ -283,5 +283,5 @@ def number_of(kind: str, text: str) -> int:
     except (binascii.Error, UnicodeDecodeError, ValueError):
         prefix = number = ""
     if prefix != kind or not number.isdigit() or len(number) > 10 or int(number) > MAX_ID:
-        raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a {kind.lower()}")
+        raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of type {kind}")
     return int(number)

@@ -126,7 +126,7 @@ def _named_file(text: str) -> tuple[int, str]:
         kind = number = name = ""
     run_number = parse_integer(number, MAX_ID)
     if kind != _SAVED_FILE or run_number is None or not name:
-        raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a file")
+        raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of type File")
     return run_number, name
 
 

@@ -23,6 +23,10 @@ SNAKE_CASE: Final[Mapping[str, str]] = {
     "tags": "tag",
     "aliases": "alias",
     "versionIndex": "version",
+    "artifact_id": "id",
+    "artifact_metadata": "metadata",
+    "artifact_created_at": "created_at",
+    "acm_created_at": "linked_at",
 }
 """Other names of fields and orders."""
 Convert = Callable[[Any], Any]

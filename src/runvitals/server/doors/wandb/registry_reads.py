@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from runvitals.model.errors import UnknownProject
 from runvitals.model.registry_names import PREFIX
 from runvitals.server.access.resources import Visibility
+from runvitals.server.artifacts.storage.collections import MEMBER_ORDERS
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.doors.wandb import registry_filters as conditions
 from runvitals.server.doors.wandb.artifact_lists import (
@@ -16,6 +17,7 @@ from runvitals.server.doors.wandb.artifact_lists import (
     ORDERS_OF_COLLECTIONS,
     collection_row,
     compiled,
+    order_name,
     sorted_by,
     version_row,
 )
@@ -130,18 +132,20 @@ def versions_of_registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """Return a page of the versions in registries, in the order in which they were linked.
+    """Return a page of the versions in registries; without an order, as they were linked.
 
     The cursor counts those that were looked at, so a page may be empty and not the last one.
     """
     context: GraphQLContext = info.context
-    if order:
-        raise InvalidArgument("the versions of registries cannot be sorted on this server")
     page = page_of(after, first)
     holds = compiled(filters, OF_VERSIONS)
     collections = _collections(context, node, project_filters, collection_filters)
     rows = artifacts_of(context).collections.members_of_all(
-        [collection.id for collection in collections], page.skip, _MAX_SCANNED
+        [collection.id for collection in collections],
+        page.skip,
+        _MAX_SCANNED,
+        order_name(order, MEMBER_ORDERS) if order else None,
+        descending=bool(order) and str(order).startswith("-"),
     )
     versions: list[CollectionVersion] = []
     looked_at = 0
@@ -154,6 +158,12 @@ def versions_of_registries(
     has_more = looked_at < len(rows) or len(rows) == _MAX_SCANNED
     edges = [{"node": membership, "cursor": None} for membership in _membership_nodes(context, versions)]
     return {"edges": edges, "pageInfo": page_info(str(page.skip + looked_at), has_more)}
+
+
+@REGISTRY_READS.field("Organization", "advancedRegistryFeatures")
+async def advanced_registry_features(_: object, info: Info) -> dict[str, bool]:
+    """Return that versions in registries can be sorted and filtered by their sizes."""
+    return {"advancedSearch": True}
 
 
 @REGISTRY_READS.field("Project", "updatedAt")

@@ -7,6 +7,7 @@ and free, else one that is derived from the project and the id.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +25,9 @@ SESSION_MS: Final = "session_ms"
 NEWEST_SESSION_MS: Final = "newest_session_ms"
 DEFAULT_PROJECT: Final = "uncategorized"
 """The project of a client that names none, as on wandb's servers."""
+MAX_ID_CHARACTERS: Final = 512
+"""The most characters of a client's run id."""
+_NOT_IN_ADDRESSES: Final = re.compile(r"[/?#%\x00-\x1f\x7f]")
 _DIGITS: Final = 12
 
 
@@ -40,6 +44,19 @@ class ClientRun:
     uid: str
     project: str
     place: RunPlace | None
+
+
+def check_client_id(name: str) -> None:
+    """Check the id of a run that a client begins: clients put it into addresses as it is.
+
+    Raises:
+        ValueError: the address of its rows would be another one.
+    """
+    if name in (".", "..") or len(name) > MAX_ID_CHARACTERS or _NOT_IN_ADDRESSES.search(name):
+        raise ValueError(
+            f"invalid run id {name[:100]!r}: expected 1 to {MAX_ID_CHARACTERS} characters without / ? # % "
+            "and control characters, and not . or .."
+        )
 
 
 def find_run(

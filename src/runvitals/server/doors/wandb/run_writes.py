@@ -22,6 +22,7 @@ from runvitals.server.doors.wandb.run_ids import (
     SECTION,
     SESSION_MS,
     ClientRun,
+    check_client_id,
     find_run,
 )
 from runvitals.server.doors.wandb.run_nodes import iso_time
@@ -73,6 +74,10 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
         return await update_run(info, input)
     if not input.get("name"):
         raise InvalidArgument("name, the id of the run, is missing")
+    try:
+        check_client_id(input["name"])
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
     name = context.request.headers.get(ASYNC_CLIENT, "")[:256]
     upsert = await run_in_threadpool(_read_upsert, context, input, name)
     now_ms = context.now_ms()
