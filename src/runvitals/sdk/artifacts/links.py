@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Final
 
 from runvitals.model.artifacts import ArtifactAddress, UnknownArtifact
@@ -38,22 +39,22 @@ def link(scope: ArtifactScope, name: str, target: str, aliases: Sequence[str]) -
     if scope.server is None:
         raise ValueError("versions are linked on a server: set one, with `server=` or RUNVITALS_SERVER")
     entity = name.split("/")[0] if name.count("/") > 1 else scope.entity
-    place = link_target(target, entity, scope.project)
+    collection = link_target(target, entity, scope.project)
     token = stored_keys.token(scope.server, os.environ)
     with closing(ApiConnection(scope.server, token, _TIMEOUT_S)) as connection:
         try:
-            number = link_version(connection, name, place, aliases)
+            number = link_version(connection, name, collection, aliases)
         except UnknownArtifact as error:
-            if place.entity is None or not place.project:
+            if collection.entity is None or not collection.project:
                 raise
-            if is_registry(place.project):
-                ensure_registry(connection, place.entity, registry_name(place.project))
-            place = ArtifactAddress(place.entity, project_of_registry(place.project), place.name)
+            if is_registry(collection.project):
+                ensure_registry(connection, collection.entity, registry_name(collection.project))
+            collection = replace(collection, project=project_of_registry(collection.project))
             try:
-                number = link_version(connection, name, place, aliases)
+                number = link_version(connection, name, collection, aliases)
             except UnknownArtifact:
                 raise error from None
-    return find(scope, f"{str(place).rpartition(':')[0]}:v{number}")
+    return find(scope, f"{str(collection).rpartition(':')[0]}:v{number}")
 
 
 def link_target(target: str, entity: str | None, project: str) -> ArtifactAddress:
@@ -70,7 +71,7 @@ def link_target(target: str, entity: str | None, project: str) -> ArtifactAddres
     if len(parts) > 3 or not all(parts):
         raise ValueError(f"invalid target {target[:200]!r}; expected [[entity/]project/]collection")
     *before, name = parts
-    place = before[-1] if before else project
-    if place == _OF_LINK_MODEL:
-        place = project_of_registry(MODELS)
-    return ArtifactAddress(before[0] if len(before) > 1 else entity, place, name)
+    target_project = before[-1] if before else project
+    if target_project == _OF_LINK_MODEL:
+        target_project = project_of_registry(MODELS)
+    return ArtifactAddress(before[0] if len(before) > 1 else entity, target_project, name)
