@@ -63,7 +63,7 @@ def mlflow_link(request: Request, experiment: Name, run: OptionalName = None) ->
         number = find_mlflow_run(request, run, Action.RUN_READ).run_id
     except MlflowError as error:
         raise HTTPException(404, error.message) from None
-    place = access_of(request).metadata_store.runs.place(number)
-    if place is None:
+    stored_run = access_of(request).metadata_store.runs.place(number)
+    if stored_run is None:
         raise HTTPException(404, f"there is no run {run!r}")
-    return ClientLink(entity=place.entity, project=place.project, run=place.uid)
+    return ClientLink(entity=stored_run.entity, project=stored_run.project, run=stored_run.uid)

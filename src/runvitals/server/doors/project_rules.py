@@ -48,21 +48,21 @@ class ProjectRules:
         self._monotonic = monotonic
         self._kept: dict[tuple[str | int | None, str], _Kept] = {}
 
-    async def of(self, scope: Scope, place: NamedPlace) -> RoutingRules:
+    async def of(self, scope: Scope, address: NamedPlace) -> RoutingRules:
         """Return the rules of the project that an authenticated request names.
 
         They are the defaults if it names none.
         """
-        if place.project is None:
+        if address.project is None:
             return DEFAULT_RULES
-        whose = place.entity or home_of(scope)
-        kept = self._kept.get((whose, place.project))
+        whose = address.entity or home_of(scope)
+        kept = self._kept.get((whose, address.project))
         if kept is not None and self._monotonic() < kept.until_s:
             return kept.rules
-        rules = await anyio.to_thread.run_sync(self._read, whose, place.project)
+        rules = await anyio.to_thread.run_sync(self._read, whose, address.project)
         if len(self._kept) >= _MAX_KEPT:
             self._kept.clear()
-        self._kept[whose, place.project] = _Kept(rules, self._monotonic() + KEPT_S)
+        self._kept[whose, address.project] = _Kept(rules, self._monotonic() + KEPT_S)
         return rules
 
     def _read(self, whose: str | int | None, project: str) -> RoutingRules:

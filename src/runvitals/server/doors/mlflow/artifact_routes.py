@@ -44,7 +44,7 @@ MAX_PATH: Final = 1000
 _MODELS: Final = "models"
 _ARTIFACTS: Final = "artifacts"
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\]")
-# The path names the run or model; `_place` decides.
+# The path names the run or model; `_artifact` decides.
 READS: Final = [needs("filtered run:read")]
 WRITES: Final = [needs("filtered run:create")]
 
@@ -77,8 +77,8 @@ def checked_path(path: str) -> list[str]:
     return parts
 
 
-def _place(request: Request, path: str, of_run: Action, of_model: Action) -> ArtifactPlace:
-    """Return the place of a path at which the requester may do something. Reads the database.
+def _artifact(request: Request, path: str, of_run: Action, of_model: Action) -> ArtifactPlace:
+    """Return the artifact at a path, if the requester may do something with it. Reads the database.
 
     Raises:
         MlflowError: there is no such run or model.
@@ -107,10 +107,10 @@ def place_for_writing(request: Request, path: str) -> ArtifactPlace:
         MlflowError: there is no such run or model, or the name of the file is missing.
         HTTPException: 401 or 403.
     """
-    place = _place(request, path, Action.RUN_CREATE, Action.ARTIFACT_CREATE)
-    if not place.name:
+    artifact = _artifact(request, path, Action.RUN_CREATE, Action.ARTIFACT_CREATE)
+    if not artifact.name:
         raise invalid(f"Invalid path: {path[:200]!r}. The name of the file is missing")
-    return place
+    return artifact
 
 
 def readable_place(request: Request, path: str) -> ArtifactPlace:
@@ -120,7 +120,7 @@ def readable_place(request: Request, path: str) -> ArtifactPlace:
         MlflowError: there is no such run or model.
         HTTPException: 401 or 403.
     """
-    return _place(request, path, Action.RUN_READ, Action.ARTIFACT_DOWNLOAD)
+    return _artifact(request, path, Action.RUN_READ, Action.ARTIFACT_DOWNLOAD)
 
 
 def _missing(path: str) -> MlflowError:
@@ -130,25 +130,25 @@ def _missing(path: str) -> MlflowError:
 @router.put("/artifacts/{path:path}", *WRITES)
 async def put(request: Request, path: str) -> Response:
     """Take a file. It is on the disk when the response is sent."""
-    place = await run_in_threadpool(place_for_writing, request, path)
+    artifact = await run_in_threadpool(place_for_writing, request, path)
     files = received_files(request)
     with door_recorder(request).in_flight(2 * PIECE_BYTES):
-        async with receive_file(request, files, run_id=place.run_id, is_artifact=True) as incoming:
+        async with receive_file(request, files, run_id=artifact.run_id, is_artifact=True) as incoming:
 
             def keep(incoming: Incoming) -> None:
                 files.keep(
                     incoming.path,
                     incoming.sha256,
                     incoming.size,
-                    lambda file: note_file(request, place, file),
-                    files.place_of_project(place.project_id),
+                    lambda file: note_file(request, artifact, file),
+                    files.place_of_project(artifact.project_id),
                 )
 
             await run_in_threadpool(keep, incoming)
     return to_response({})
 
 
-def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
+def note_file(request: Request, artifact: ArtifactPlace, file: StoredFile) -> None:
     """Note a file whose content is kept under its path.
 
     Raises:
@@ -157,13 +157,13 @@ def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
     access = access_of(request)
     store, now_ms = access.metadata_store, access.clock()
     try:
-        store.mlflow_files.put(place.project_id, place.path, file, place.run_id, now_ms)
+        store.mlflow_files.put(artifact.project_id, artifact.path, file, artifact.run_id, now_ms)
     except PathTaken as error:
         raise invalid(f"Invalid path: {error}") from None
-    if place.run_id is not None:
-        store.stored_files.add(place.run_id, file, now_ms)
+    if artifact.run_id is not None:
+        store.stored_files.add(artifact.run_id, file, now_ms)
         # Real time: a number that repeats would not be stored.
-        store.media.save_file(place.run_id, time.time_ns() // 1000, place.name, file, now_ms)
+        store.media.save_file(artifact.run_id, time.time_ns() // 1000, artifact.name, file, now_ms)
 
 
 @router.get("/artifacts/{path:path}", *READS)
@@ -184,26 +184,26 @@ def file_response(request: Request, path: str, redirect: bool = False) -> Respon
     """
     if is_registry_path(path):
         return registry_file_response(request, path, redirect)
-    place = readable_place(request, path)
-    file = access_of(request).metadata_store.mlflow_files.get(place.project_id, place.path)
+    artifact = readable_place(request, path)
+    file = access_of(request).metadata_store.mlflow_files.get(artifact.project_id, artifact.path)
     if redirect and (elsewhere := bucket_redirect(received_files(request), file)) is not None:
         return elsewhere
     content: OpenedContent | None = None if file is None else received_files(request).open_file(file)
     if file is None or content is None:
         raise _missing(path)
-    return content_response(request, content, file.sha256, place.name)
+    return content_response(request, content, file.sha256, artifact.name)
 
 
 @router.delete("/artifacts/{path:path}", *WRITES)
 def delete(request: Request, path: str) -> Response:
     """Delete a file or folder. One that does not exist is no error, as with MLflow."""
-    place = _place(request, path.rstrip("/"), Action.RUN_UPDATE, Action.ARTIFACT_DELETE)
+    artifact = _artifact(request, path.rstrip("/"), Action.RUN_UPDATE, Action.ARTIFACT_DELETE)
     store = access_of(request).metadata_store
-    names = [place.name] if place.name else [entry.path for entry in _entries(request, place)]
-    store.mlflow_files.remove(place.project_id, place.path)
-    if place.run_id is not None:
+    names = [artifact.name] if artifact.name else [entry.path for entry in _entries(request, artifact)]
+    store.mlflow_files.remove(artifact.project_id, artifact.path)
+    if artifact.run_id is not None:
         for name in names:
-            store.media.remove_files(place.run_id, name)
+            store.media.remove_files(artifact.run_id, name)
     return to_response({})
 
 
@@ -213,19 +213,19 @@ def list_folder(request: Request, sent: TheMessage) -> Response:
     path = sent.required("path", most=MAX_PATH).rstrip("/")
     if is_registry_path(path):
         return to_response({"files": [_entry_json(entry, "") for entry in entries_below(request, path)]})
-    place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
-    return to_response({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
+    artifact = _artifact(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
+    return to_response({"files": [_entry_json(entry, "") for entry in _entries(request, artifact)]})
 
 
-def _entries(request: Request, place: ArtifactPlace) -> list[PathEntry]:
-    return access_of(request).metadata_store.mlflow_files.entries(place.project_id, place.path)
+def _entries(request: Request, artifact: ArtifactPlace) -> list[PathEntry]:
+    return access_of(request).metadata_store.mlflow_files.entries(artifact.project_id, artifact.path)
 
 
 def _entry_json(entry: PathEntry, folder: str) -> dict[str, Any]:
-    shown: dict[str, Any] = {"path": f"{folder}{entry.path}", "is_dir": entry.bytes is None}
+    file: dict[str, Any] = {"path": f"{folder}{entry.path}", "is_dir": entry.bytes is None}
     if entry.bytes is not None:
-        shown["file_size"] = entry.bytes
-    return shown
+        file["file_size"] = entry.bytes
+    return file
 
 
 @router.api_route("/{rest:path}", *READS, methods=ANY_METHOD)
@@ -265,7 +265,7 @@ def model_files(request: Request, model_id: str, sent: TheMessage) -> Response:
 def _list_response(request: Request, root: str, folder: str | None) -> Response:
     below = (folder or "").rstrip("/")
     path = f"{root}/{below}" if below else root
-    place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
+    artifact = _artifact(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
     prefix = f"{below}/" if below else ""
-    shown = [_entry_json(entry, prefix) for entry in _entries(request, place)]
-    return to_response({"root_uri": f"mlflow-artifacts:/{root}", "files": shown})
+    files = [_entry_json(entry, prefix) for entry in _entries(request, artifact)]
+    return to_response({"root_uri": f"mlflow-artifacts:/{root}", "files": files})

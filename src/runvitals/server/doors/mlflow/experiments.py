@@ -193,7 +193,7 @@ class Experiments:
         existing = self.named(name)
         if existing is not None:
             raise _name_taken_error(name, existing)
-        entity_id, own_name = self._place(name)
+        entity_id, own_name = self._owner_and_name(name)
         if not self.is_operator:
             self._require_new(entity_id, own_name)
 
@@ -221,7 +221,7 @@ class Experiments:
         self._access.rights_changed()
         return self._with_number(number)
 
-    def _place(self, name: str) -> tuple[int | None, str]:
+    def _owner_and_name(self, name: str) -> tuple[int | None, str]:
         """Return the entity that a new experiment belongs to, and its name there."""
         entity, slash, rest = name.partition("/")
         if slash and rest and not self.is_operator:

@@ -179,10 +179,10 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
 
 
 class _Chosen(NamedTuple):
-    """Some values of a metric, by their places, and the run to name with them."""
+    """Some values of a metric, by their indices, and the run to name with them."""
 
     values: MetricValues
-    places: Iterable[int]
+    indices: Iterable[int]
     run_id: str | None = None
 
 
@@ -194,8 +194,8 @@ async def _respond(
     def put_together() -> bytes:
         metrics: list[dict[str, Any]] = []
         for values, indices, run_id in chosen:
-            some = points_json(name, values, indices)
-            metrics += some if run_id is None else [{**point, "run_id": run_id} for point in some]
+            points = points_json(name, values, indices)
+            metrics += points if run_id is None else [{**point, "run_id": run_id} for point in points]
         return encode({"metrics": metrics, **(more or {})})
 
     door = shared_services_of(request).mlflow_door()

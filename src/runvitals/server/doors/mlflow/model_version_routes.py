@@ -68,20 +68,20 @@ def create(request: Request, sent: TheMessage, registry: TheRegistry, logged: Th
             "file path, ftp, objectstore, or mlflow-artifacts uri, an absolute path must be provided without "
             "relative path references present. Please provide an absolute path."
         )
-    place = _place(request, source, registry, logged)
+    origin = _origin(request, source, registry, logged)
     uid = sent.text("model_id", most=200)
     made_from = logged.find(uid) if uid else None
-    run_uid = place.run_uid or (None if made_from is None else made_from.run_uid)
+    run_uid = origin.run_uid or (None if made_from is None else made_from.run_uid)
     run_uid = sent.text("run_id", most=256) or run_uid
     added = registry.versions_table.register(
         model.id,
         NewModelVersion(
             source=source,
-            location=place.location,
+            location=origin.location,
             description=sent.text("description", most=MAX_DESCRIPTION) or "",
             tags=sent_tags(sent),
-            files=place.files,
-            copy_of=place.copy_of,
+            files=origin.files,
+            copy_of=origin.copy_of,
             run_id=run_number(request, run_uid),
             run_uid=run_uid,
             run_link=sent.text("run_link", most=MAX_SOURCE),
@@ -104,7 +104,7 @@ class _Source(NamedTuple):
     copy_of: int | None = None
 
 
-def _place(request: Request, source: str, registry: ModelRegistry, logged: LoggedModels) -> _Source:
+def _origin(request: Request, source: str, registry: ModelRegistry, logged: LoggedModels) -> _Source:
     """Return where the files of a source are, and the run that made it.
 
     Raises:

@@ -62,36 +62,36 @@ def create(request: Request, path: str, sent: TheMessage) -> Response:
     number = sent.integer("num_parts") or 1
     if not 1 <= number <= MAX_PARTS:
         raise invalid(f"Invalid value {number} for parameter 'num_parts': expected 1 to {MAX_PARTS:,}")
-    place = _place(request, path, sent)
+    artifact = _artifact(request, path, sent)
     upload_id = secrets.token_hex(_ID_BYTES)
-    key = _key(upload_id, place)
+    key = _key(upload_id, artifact)
     files = received_files(request)
     with files.space.writing():
-        files.parts.begin(key, place.run_id)
-    name = posixpath.basename(place.name)
+        files.parts.begin(key, artifact.run_id)
+    name = posixpath.basename(artifact.name)
     credentials = [
-        {"part_number": part, "headers": {}, "url": _address(request, place, key, part, name)}
+        {"part_number": part, "headers": {}, "url": _address(request, artifact, key, part, name)}
         for part in range(1, number + 1)
     ]
     return to_response({"upload_id": upload_id, "credentials": credentials})
 
 
-def _place(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
-    """Return the place of a file in a folder. Clients send its path on their machine."""
+def _artifact(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
+    """Return the artifact of a file in a folder. Clients send its path on their machine."""
     name = posixpath.basename(sent.required("path", most=4096).replace("\\", "/"))
     path = f"{folder.rstrip('/')}/{name}"
     checked_path(path)
     return place_for_writing(request, path)
 
 
-def _key(upload_id: str, place: ArtifactPlace) -> str:
+def _key(upload_id: str, artifact: ArtifactPlace) -> str:
     """Return the key of an upload: with the id alone nothing can be written to another place."""
-    text = f"{upload_id[:100]}:{place.project_id}:{place.path}"
+    text = f"{upload_id[:100]}:{artifact.project_id}:{artifact.path}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _ID_BYTES]
 
 
-def _address(request: Request, place: ArtifactPlace, key: str, number: int, name: str) -> str:
-    allowed = PartOfFile(key, place.project_id, place.run_id, number)
+def _address(request: Request, artifact: ArtifactPlace, key: str, number: int, name: str) -> str:
+    allowed = PartOfFile(key, artifact.project_id, artifact.run_id, number)
     return signed_address(request, "parts", name, allowed, UPLOAD_MS, MLFLOW_SIGNED)
 
 
@@ -138,32 +138,32 @@ def _add_part(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str
 @router.post("/complete/{path:path}", *WRITES)
 def complete(request: Request, path: str, sent: TheMessage) -> Response:
     """Join the parts: the file is on the disk when the response is sent. The request can be repeated."""
-    place = _place(request, path, sent)
-    key = _key(sent.required("upload_id", most=100), place)
+    artifact = _artifact(request, path, sent)
+    key = _key(sent.required("upload_id", most=100), artifact)
     etags = _etags(sent)
     files = received_files(request)
-    if files.parts.is_finished(key, place.run_id):
+    if files.parts.is_finished(key, artifact.run_id):
         return to_response({})
     try:
-        size = files.parts.sizes(key, place.run_id, etags)
+        size = files.parts.sizes(key, artifact.run_id, etags)
     except UnknownUpload as error:
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, str(error)) from None
     except ValueError as error:
         raise invalid(f"Invalid parts: {error}") from None
-    joined_path = files.begin(size, place.run_id, is_artifact=True)
+    joined_path = files.begin(size, artifact.run_id, is_artifact=True)
     try:
         with files.space.writing():
-            joined = files.parts.join(key, place.run_id, list(etags), joined_path)
+            joined = files.parts.join(key, artifact.run_id, list(etags), joined_path)
             files.keep(
                 joined_path,
                 joined.sha256,
                 joined.size,
-                lambda file: note_file(request, place, file),
-                files.place_of_project(place.project_id),
+                lambda file: note_file(request, artifact, file),
+                files.place_of_project(artifact.project_id),
             )
     finally:
         files.end(joined_path)
-    files.parts.finish(key, place.run_id)
+    files.parts.finish(key, artifact.run_id)
     return to_response({})
 
 
@@ -185,6 +185,6 @@ def _etags(sent: SentMessage) -> dict[int, str]:
 @router.post("/abort/{path:path}", *WRITES)
 def abort(request: Request, path: str, sent: TheMessage) -> Response:
     """Remove an upload with its parts. One that does not exist is no error."""
-    place = _place(request, path, sent)
-    received_files(request).parts.end(_key(sent.required("upload_id", most=100), place), place.run_id)
+    artifact = _artifact(request, path, sent)
+    received_files(request).parts.end(_key(sent.required("upload_id", most=100), artifact), artifact.run_id)
     return to_response({})

@@ -84,10 +84,10 @@ async def upload(request: Request) -> Response:
     path = _file_path(sent, "path")
     uid = sent.required("run_uuid", most=256)
 
-    def place() -> ArtifactPlace:
+    def find_artifact() -> ArtifactPlace:
         return place_for_writing(request, f"{run_folder(request, uid, Action.RUN_CREATE)}/{path}")
 
-    target = await run_in_threadpool(place)
+    artifact = await run_in_threadpool(find_artifact)
     files = received_files(request)
 
     def keep(incoming: Incoming) -> None:
@@ -97,13 +97,13 @@ async def upload(request: Request) -> Response:
             incoming.path,
             incoming.sha256,
             incoming.size,
-            lambda file: note_file(request, target, file),
-            files.place_of_project(target.project_id),
+            lambda file: note_file(request, artifact, file),
+            files.place_of_project(artifact.project_id),
         )
 
     try:
         with door_recorder(request).in_flight(UPLOAD_BYTES):
-            async with receive_file(request, files, UPLOAD_BYTES, target.run_id) as incoming:
+            async with receive_file(request, files, UPLOAD_BYTES, artifact.run_id) as incoming:
                 await run_in_threadpool(keep, incoming)
     except HttpRejection as error:
         if error.status == _TOO_LARGE and not isinstance(error, FileRejected):

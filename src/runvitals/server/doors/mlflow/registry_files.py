@@ -55,10 +55,10 @@ def registry_path(request: Request, path: str) -> RegistryPath:
 
 def entries_below(request: Request, path: str) -> list[PathEntry]:
     """Return the files and folders directly in a folder of a version."""
-    place = registry_path(request, path)
-    prefix = f"{place.name}/" if place.name else ""
+    version_path = registry_path(request, path)
+    prefix = f"{version_path.name}/" if version_path.name else ""
     entries: dict[str, int | None] = {}
-    for entry in access_of(request).metadata_store.artifacts.entries.all(place.version_id):
+    for entry in access_of(request).metadata_store.artifacts.entries.all(version_path.version_id):
         if entry.path.startswith(prefix) and entry.sha256 is not None:
             first, slash, _ = entry.path[len(prefix) :].partition("/")
             entries[first] = None if slash else entry.bytes or 0
@@ -74,17 +74,19 @@ def registry_file_response(request: Request, path: str, redirect: bool) -> Respo
     Raises:
         MlflowError: there is no such file.
     """
-    place = registry_path(request, path)
+    version_path = registry_path(request, path)
     store = access_of(request).metadata_store
-    entry = store.artifacts.entries.get(place.version_id, place.name) if place.name else None
+    entry = (
+        store.artifacts.entries.get(version_path.version_id, version_path.name) if version_path.name else None
+    )
     stored = None if entry is None else entry.stored
     if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
         return elsewhere
     content = None if stored is None else received_files(request).open_file(stored)
     if stored is None or content is None:
         raise _missing(path)
-    store.read_days.note_version(place.version_id, access_of(request).clock())
-    return content_response(request, content, stored.sha256, place.name.rpartition("/")[2])
+    store.read_days.note_version(version_path.version_id, access_of(request).clock())
+    return content_response(request, content, stored.sha256, version_path.name.rpartition("/")[2])
 
 
 def _missing(path: str) -> MlflowError:

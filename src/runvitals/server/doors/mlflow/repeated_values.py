@@ -39,10 +39,10 @@ def beside_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> M
     cells: dict[tuple[str, tuple[int, int]], _Cells] = {}
     for index in np.flatnonzero(is_known).tolist():
         name, row, value = sent.names[sent.name[index]], rows[index], float(sent.values[index])
-        of_row = cells.get((name, row))
-        if of_row is None:
-            of_row = cells[name, row] = _Cells(repeated[row], stored.get(name, {}))
-        repeats[index] = of_row.place(value)
+        metric_cells = cells.get((name, row))
+        if metric_cells is None:
+            metric_cells = cells[name, row] = _Cells(repeated[row], stored.get(name, {}))
+        repeats[index] = metric_cells.row_of(value)
     return sent.where(repeats < MAX_VALUES, repeats)
 
 
@@ -55,19 +55,19 @@ class _Cells:
     """
 
     def __init__(self, times: Sequence[int], stored: Mapping[int, float]) -> None:
-        self._places = {_comparable(stored[t]): index for index, t in enumerate(times) if t in stored}
+        self._row_by_value = {_comparable(stored[t]): index for index, t in enumerate(times) if t in stored}
         self._free = [index for index, t in enumerate(times) if t not in stored]
         self._free.reverse()
         self._rows = len(times)
 
-    def place(self, value: float) -> int:
+    def row_of(self, value: float) -> int:
         """Return the row of a value: the one that has it, or a free one."""
-        index = self._places.get(_comparable(value))
+        index = self._row_by_value.get(_comparable(value))
         if index is None:
-            index = self._places[_comparable(value)] = self._free_place()
+            index = self._row_by_value[_comparable(value)] = self._free_row()
         return index
 
-    def _free_place(self) -> int:
+    def _free_row(self) -> int:
         if self._free:
             return self._free.pop()
         self._rows += 1

@@ -202,10 +202,10 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     searcher = RunSearcher(
         access.metadata_store, runs, access.clock(), RunReads(request).latest, door.workers
     )
-    wanted_runs = RunSearch(
+    run_search = RunSearch(
         projects, comparisons, order, _VIEWS[view], most, sent.text("page_token"), query_of(sent)
     )
-    page = await searcher.search(wanted_runs)
+    page = await searcher.search(run_search)
     more = {} if page.next_token is None else {"next_page_token": page.next_token}
     return to_response({"runs": [run.as_json(metrics) for run, metrics in page.runs], **more})
 

@@ -52,7 +52,7 @@ class RunSearch:
     """
 
     projects: frozenset[int]
-    wanted: Sequence[Comparison]
+    comparisons: Sequence[Comparison]
     order: Sequence[OrderBy]
     deleted: bool | None
     most: int
@@ -112,14 +112,14 @@ class RunSearcher:
         return following is None
 
     async def _by_database(self, search: RunSearch, sort: RunSort) -> FoundRuns:
-        after, skip = _place(position(search.page_token, search.query))
+        after, skip = _page_and_offset(position(search.page_token, search.query))
         pairs: list[_Found] = []
         condition = _filter(search, bool(search.deleted))
         while True:
             deadline.check()
             page, following = await self._page(search, condition, sort, after)
             for index, run in enumerate(page[skip:], skip):
-                metrics = None if run is None else await self._matching(run, search.wanted)
+                metrics = None if run is None else await self._matching(run, search.comparisons)
                 if run is None or metrics is None:
                     continue
                 if len(pairs) == search.most:
@@ -136,7 +136,7 @@ class RunSearcher:
 
         They are compared in the thread: patterns of LIKE take long.
         """
-        others = [comparison for comparison in search.wanted if comparison.kind != "metric"]
+        others = [comparison for comparison in search.comparisons if comparison.kind != "metric"]
 
         def read() -> tuple[list[TrackedRun | None], str | None]:
             try:
@@ -235,8 +235,8 @@ def _value(run: TrackedRun, metrics: dict[str, float], comparison: Comparison | 
     return run.attribute(comparison.key)
 
 
-def _place(value: Any) -> tuple[str | None, int]:
-    """Return the page of the database that a token is in, and the place in it."""
+def _page_and_offset(value: Any) -> tuple[str | None, int]:
+    """Return the page of the database that a token is in, and the offset in it."""
     if value is None:
         return None, 0
     if not isinstance(value, list) or len(value) != 2:
@@ -248,7 +248,7 @@ def _place(value: Any) -> tuple[str | None, int]:
 
 
 def _filter(search: RunSearch, deleted: bool) -> Filter:
-    terms = tuple(term for comparison in search.wanted if (term := _term(comparison)) is not None)
+    terms = tuple(term for comparison in search.comparisons if (term := _term(comparison)) is not None)
     projects = search.projects
     readable = ReadableRuns(projects=projects, trash=projects if deleted else frozenset())
     return Filter(deleted=deleted, readable=readable, terms=terms)

@@ -166,7 +166,7 @@ class RunSession:
 
 
 def new_session(uid: str, project: tuple[str | None, str], started_ms: int) -> RunSession:
-    """Return a run that is about to be created. `place`: the names of its entity and project."""
+    """Return a run that is about to be created. `project`: the names of its entity and project."""
 
     def read(t0_ms: int, t1_ms: int) -> StoredRows:
         return _NO_ROWS

@@ -270,7 +270,7 @@ def find_run(request: Request, uid: str, action: Action) -> FoundRun:
     """
     access = access_of(request)
     number = runs_of(request).number(uid, action)
-    place = access.metadata_store.runs.place(number)
-    if place is None:
+    run = access.metadata_store.runs.place(number)
+    if run is None:
         raise unknown_run(uid)
-    return FoundRun(number, place.project_id)
+    return FoundRun(number, run.project_id)

@@ -32,8 +32,8 @@ def files_of_source(request: Request, source: str) -> dict[str, tuple[str, Store
     path = source.removeprefix(SCHEME).strip("/")
     if is_registry_path(path):
         return {}
-    place = readable_place(request, path)
-    files = access_of(request).metadata_store.mlflow_files.below(place.project_id, place.path)
+    artifact = readable_place(request, path)
+    files = access_of(request).metadata_store.mlflow_files.below(artifact.project_id, artifact.path)
     return {name: (_md5(request, file), file) for name, file in files.items()}
 
 
@@ -55,8 +55,8 @@ def run_number(request: Request, uid: str | None) -> int | None:
     if uid is None:
         return None
     if isinstance(requester.principal, Operator):
-        places = access.metadata_store.runs.places(uid)
-        return places[0].run_id if places else None
+        runs = access.metadata_store.runs.places(uid)
+        return runs[0].run_id if runs else None
     try:
         return access.directory.find_run(requester.principal, uid[:256]).id
     except (UnknownRun, AmbiguousName):

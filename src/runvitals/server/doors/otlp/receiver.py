@@ -72,8 +72,8 @@ class OtlpReceiver:
         """
         rejected, reason = 0, ""
         for first in range(0, len(resources), _RECEIVED_AT_ONCE):
-            some = resources[first : first + _RECEIVED_AT_ONCE]
-            received = await self._receive(scope, some, sender, body_bytes * len(some) // len(resources))
+            part = resources[first : first + _RECEIVED_AT_ONCE]
+            received = await self._receive(scope, part, sender, body_bytes * len(part) // len(resources))
             rejected += received.rejected
             reason = reason or received.reason
         return Received(rejected, reason)
@@ -85,9 +85,9 @@ class OtlpReceiver:
         for resource in resources:
             if not resource.metrics:
                 continue
-            place = address_of(resource.attributes, sender)
-            rules = await self._rules.of(scope, place)
-            sent_resources.append(_Routed(resource, route_of(resource.attributes, rules, place), rules))
+            address = address_of(resource.attributes, sender)
+            rules = await self._rules.of(scope, address)
+            sent_resources.append(_Routed(resource, route_of(resource.attributes, rules, address), rules))
         conversion = Conversion(self._clock(), self.recorder.limits)
         async with AsyncExitStack() as stack:
             runs = [self._run(scope, sent.route) for sent in sent_resources]

@@ -39,27 +39,29 @@ _DIFFERENT: Final = 10
 """Requests that have the length and resource of a template, but other series, before one replaces it."""
 
 _Key = tuple[int, int]
-Place = tuple[int, int]
+Span = tuple[int, int]
 """The first byte of a message, and the one after its last."""
-Places = tuple[int, int, int]
+PointPositions = tuple[int, int, int]
 """The positions in a point: of its start or -1, of its time, and of its value, negative for an integer."""
 
 
 class _Template:
     """A request and what it says, besides times and values."""
 
-    def __init__(self, body: bytes, resources: Sequence[Resource], places: Sequence[Places]) -> None:
+    def __init__(
+        self, body: bytes, resources: Sequence[Resource], positions: Sequence[PointPositions]
+    ) -> None:
         self.used = self.different = 0
         self._resources = resources
-        starts, times, values = (np.array(column, np.int32) for column in zip(*places, strict=True))
+        starts, times, values = (np.array(column, np.int32) for column in zip(*positions, strict=True))
         self._integers = values < 0
         eight = np.arange(8, dtype=np.int32)
         self._times = times[:, None] + eight
         self._values = np.abs(values)[:, None] + eight
         variable = [self._times, self._values, starts[starts >= 0][:, None] + eight]
         self._same = np.full(len(body), 0xFF, np.uint8)
-        for some in variable:
-            self._same[some] = 0
+        for bytes_of_numbers in variable:
+            self._same[bytes_of_numbers] = 0
         self._body = np.frombuffer(body, np.uint8)
 
     def read(self, body: bytes) -> list[Resource] | None:
@@ -129,10 +131,10 @@ class RequestTemplates:
             metric.histograms or metric.summaries for resource in resources for metric in resource.metrics
         ):
             return
-        resource_places = _places(body)
-        if resource_places is None or len(resource_places) != len(numbers):
+        positions = _point_positions(body)
+        if positions is None or len(positions) != len(numbers):
             return
-        template = _Template(body, resources, resource_places)
+        template = _Template(body, resources, positions)
         with self._lock:
             template.used = self._count
             if self._templates.pop(key, None) is not None:
@@ -160,9 +162,9 @@ def _key(body: bytes) -> _Key:
     return len(body), hash(body[: at + size])
 
 
-def _places(body: bytes) -> list[Places] | None:
-    """Return the places of all points; None if any is encoded in another way."""
-    resource_places: list[Places] = []
+def _point_positions(body: bytes) -> list[PointPositions] | None:
+    """Return the positions in all points; None if any is encoded in another way."""
+    positions: list[PointPositions] = []
     for at, end in _find_messages(body, [(0, len(body))], _PATH):
         start = -1
         if at < end and body[at] == _START:
@@ -173,18 +175,18 @@ def _places(body: bytes) -> list[Places] | None:
         # Flags say that a point has no value. The same bytes may also be a part of an attribute's value.
         if after < end and (body[after] != _ATTRIBUTES or body[end - 2] == _FLAGS):
             return None
-        resource_places.append((start, at + 1, value if body[at + _FIXED] == _DOUBLE else -value))
-    return resource_places
+        positions.append((start, at + 1, value if body[at + _FIXED] == _DOUBLE else -value))
+    return positions
 
 
-def _find_messages(body: bytes, places: Iterable[Place], path: Sequence[Sequence[int]]) -> Iterable[Place]:
+def _find_messages(body: bytes, spans: Iterable[Span], path: Sequence[Sequence[int]]) -> Iterable[Span]:
     """Return where the messages at the end of a path of tags are."""
     for tags in path:
-        places = [inner for at, end in places for inner in _messages(body, at, end, tags)]
-    return places
+        spans = [inner for at, end in spans for inner in _messages(body, at, end, tags)]
+    return spans
 
 
-def _messages(body: bytes, at: int, end: int, tags: Sequence[int]) -> Iterator[Place]:
+def _messages(body: bytes, at: int, end: int, tags: Sequence[int]) -> Iterator[Span]:
     """Yield where nested messages with some tags are, in a message that was decoded before."""
     while at < end:
         tag, at = read_varint(body, at)

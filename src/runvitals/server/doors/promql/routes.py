@@ -178,11 +178,11 @@ async def exemplars(request: Request) -> Response:
 async def metadata(request: Request) -> Response:
     """Return kinds and descriptions of metrics."""
 
-    def found(source: SeriesSource, parameters: Parameters) -> Any:
+    def read(source: SeriesSource, parameters: Parameters) -> Any:
         name = parameters["metric"][0] if "metric" in parameters else None
         return queries.metadata(name, _limit(parameters))
 
-    return await _respond(request, found)
+    return await _respond(request, read)
 
 
 @router.get(f"{_API}/rules", needs("authenticated"), include_in_schema=False)
@@ -284,10 +284,10 @@ async def _respond_with_list(request: Request, find: Listing) -> Response:
     """Return a list of what the series between two times have, as many as are asked for."""
     now_ms = shared_services_of(request).promql().clock()
 
-    def found(source: SeriesSource, parameters: Parameters) -> Any:
+    def read(source: SeriesSource, parameters: Parameters) -> Any:
         return find(source, *_span(parameters, now_ms))[: _limit(parameters)]
 
-    return await _respond(request, found)
+    return await _respond(request, read)
 
 
 def _limit(parameters: Parameters) -> int | None:

@@ -57,7 +57,7 @@ class _Sender(NamedTuple):
     """Who sends (None: there are no accounts), for which project, its rules, and the owner of its runs."""
 
     account: tuple[str, int] | None
-    place: NamedPlace
+    address: NamedPlace
     rules: RoutingRules
     home: int | None
 
@@ -66,7 +66,7 @@ class _Tables:
     """The series of a sender, and derived metrics that could not be stored."""
 
     def __init__(self, sender: _Sender, told_apart: ToldApart) -> None:
-        self.series = SeriesTable(sender.rules, sender.place, sender.home, told_apart)
+        self.series = SeriesTable(sender.rules, sender.address, sender.home, told_apart)
         self.unsent: list[Outputs] = []
 
 
@@ -104,9 +104,9 @@ class RemoteWrite:
             ClientDisconnected: the connection ended.
         """
         read = _reader(request.headers.get("content-type", ""))
-        place = NamedPlace(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
-        rules = await self._rules.of(request.scope, place)
-        sender = _Sender(_account(request), place, rules, home_of(request.scope))
+        address = NamedPlace(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
+        rules = await self._rules.of(request.scope, address)
+        sender = _Sender(_account(request), address, rules, home_of(request.scope))
         if self._told_apart is None:
             async with self._turn:
                 if self._told_apart is None:

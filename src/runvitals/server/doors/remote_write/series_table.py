@@ -34,7 +34,7 @@ class SeriesTable:
 
     Args:
         rules: of the sender's project.
-        place: the project that the sender names.
+        address: the project that the sender names.
         home: the owner of runs of which no series names one.
         told_apart: the series that were told apart before.
 
@@ -52,12 +52,12 @@ class SeriesTable:
     def __init__(
         self,
         rules: RoutingRules,
-        place: NamedPlace,
+        address: NamedPlace,
         home: int | None = None,
         told_apart: ToldApart | None = None,
     ) -> None:
         self._rules = rules
-        self._place = place
+        self._address = address
         self._home = home
         self.told_apart = told_apart or ToldApart()
         self.newly_told_apart: set[int] = set()
@@ -145,7 +145,7 @@ class SeriesTable:
 
     def _target_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of the run and host that labels name, a new one if need be."""
-        route = route_of(labels, self._rules, address_of(labels, self._place))
+        route = route_of(labels, self._rules, address_of(labels, self._address))
         number = self._by_route.get(route)
         if number is None:
             number = self._by_route[route] = len(self.targets)

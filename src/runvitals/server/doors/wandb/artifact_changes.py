@@ -101,17 +101,17 @@ def delete_aliases(_: None, info: Info, input: Input) -> dict[str, Any]:
 def _change_aliases(context: GraphQLContext, input: Input, adds: bool) -> None:
     row = version_for(context, input["artifact_id"], Action.ARTIFACT_READ)
     by_collection: dict[int, list[str]] = {}
-    places: dict[int, ProjectNode] = {}
+    projects: dict[int, ProjectNode] = {}
     for alias in input["aliases"]:
         project = project_named(context, alias["project_name"], alias["entity_name"])
         require(context, Action.ARTIFACT_ALIAS, project, row.id)
         collection = collection_named(context, project, alias["artifact_collection_name"])
         by_collection.setdefault(collection.id, []).append(alias["alias"])
-        places[collection.id] = project
+        projects[collection.id] = project
     table = artifacts_of(context).collections
     change = table.add_aliases if adds else table.remove_aliases
     for collection_id, aliases in by_collection.items():
-        by = changer(context, places[collection_id])
+        by = changer(context, projects[collection_id])
         valid(change, collection_id, row.id, aliases, context.now_ms(), by)
 
 

@@ -163,19 +163,19 @@ class ArtifactNode:
     """A version of an artifact.
 
     Args:
-        place: the project through which the requester reads it: its own, or that of a portfolio.
+        reader_project: the project through which the requester reads it: its own, or that of a portfolio.
     """
 
     def __init__(
         self,
         context: GraphQLContext,
         row: Version,
-        place: ProjectNode,
+        reader_project: ProjectNode,
         memberships: Sequence[CollectionVersion],
     ) -> None:
         self._context = context
         self.row = row
-        self.place = place
+        self.reader_project = reader_project
         self.memberships = memberships
         self.artifact_sequence = collection_node(context, row.collection)
         self.id = node_id("Artifact", row.id)
@@ -219,17 +219,17 @@ class ArtifactNode:
 
 
 def artifact_nodes(
-    context: GraphQLContext, versions: Sequence[Version], place: ProjectNode | None = None
+    context: GraphQLContext, versions: Sequence[Version], project: ProjectNode | None = None
 ) -> list[ArtifactNode]:
     """Return versions, with their aliases.
 
     Args:
-        place: the project through which the requester reads them; None: their own.
+        project: the project through which the requester reads them; None: their own.
     """
     context.count_rows(len(versions))
     memberships = artifacts_of(context).collections.memberships(version.id for version in versions)
     return [
-        ArtifactNode(context, row, place or project_of(context, row.collection), memberships[row.id])
+        ArtifactNode(context, row, project or project_of(context, row.collection), memberships[row.id])
         for row in versions
     ]
 
@@ -269,7 +269,7 @@ class FileNode:
         """A signed address of the content, or the address that the file refers to."""
         if self._entry.reference is not None:
             return self._entry.reference
-        require(self._context, Action.ARTIFACT_DOWNLOAD, self._artifact.place, self._artifact.row.id)
+        require(self._context, Action.ARTIFACT_DOWNLOAD, self._artifact.reader_project, self._artifact.row.id)
         allowed = FileOfVersion(self._artifact.row.id, self._entry.path)
         name = self._entry.path.rpartition("/")[2]
         return signed_address(self._context.request, "artifact-file", name, allowed, DOWNLOAD_MS)

@@ -74,8 +74,8 @@ def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
     except UnknownArtifact:
         return None
-    place = place_of(context, row)
-    return artifact_nodes(context, [row], place)[0] if may_read(context, place) else None
+    project = place_of(context, row)
+    return artifact_nodes(context, [row], project)[0] if may_read(context, project) else None
 
 
 @ARTIFACT_READS.field("Query", "artifactCollection")

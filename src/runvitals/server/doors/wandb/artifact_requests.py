@@ -40,8 +40,8 @@ def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
     except UnknownArtifact:
         raise not_found(f"artifact {id!r}") from None
     reads = action in (Action.ARTIFACT_READ, Action.ARTIFACT_DOWNLOAD)
-    place = place_of(context, row, action) if reads else project_of(context, row.collection)
-    require(context, action, place, row.id)
+    project = place_of(context, row, action) if reads else project_of(context, row.collection)
+    require(context, action, project, row.id)
     return row
 
 

@@ -135,14 +135,14 @@ def writers_of(
     try:
         node = context.entity_named(entity)
         run = find_run(context.metadata_store, node.number, project, name)
-        if run.place is not None and context.has_accounts:
+        if run.stored_run is not None and context.has_accounts:
             directory = context.access.directory
             directory.find_sent_run(context.requester.principal, run.uid, node.name)
     except (HTTPException, UnknownRun):
         run = None
-    if run is None or run.place is None:
+    if run is None or run.stored_run is None:
         raise HTTPException(404, f"there is no run {name[:100]!r} in {entity or ''}/{project or ''}"[:300])
-    number = run.place.run_id
+    number = run.stored_run.run_id
     state = _client(context, number, client)
     return RunWriters(run, node.name if context.has_accounts else None, state)
 

@@ -92,13 +92,13 @@ def media_item(value: object) -> Item | None:
 
 def _overlays(image: Mapping[str, Any]) -> list[Item]:
     """Return the boxes and masks of an image: their names, and the SHA-256 of their files."""
-    found = []
+    overlays = []
     for field, of_type in _OVERLAYS.items():
         sets = image.get(field)
         for name, file in sets.items() if isinstance(sets, dict) else ():
             if isinstance(file, dict) and file.get("_type") == of_type and is_sha256(file.get("sha256")):
-                found.append({"kind": field, "name": name[:NAME_CHARACTERS], "sha256": file["sha256"]})
-    return found[:_MAX_OVERLAYS]
+                overlays.append({"kind": field, "name": name[:NAME_CHARACTERS], "sha256": file["sha256"]})
+    return overlays[:_MAX_OVERLAYS]
 
 
 def _separated_images(value: Mapping[str, Any]) -> list[Item]:

@@ -59,9 +59,9 @@ def upsert_registry(context: GraphQLContext, input: Input) -> dict[str, Any]:
         access.require(context.requester, action, new, f"entity {entity_name[:100]!r}")
         now_ms = context.now_ms()
         number = access.accounts.ensure_organisation(now_ms) if owner.organisation else owner.id
-        place = ProjectOwner(number, context.requester.user_id, visibility or "team")
+        project_owner = ProjectOwner(number, context.requester.user_id, visibility or "team")
         text, by = input.get("description") or "", Changer(context.requester.actor)
-        _valid(table.create, place, registry_name(name), text, now_ms, by, types or [])
+        _valid(table.create, project_owner, registry_name(name), text, now_ms, by, types or [])
     else:
         registry = _registry(context, present)
         if types is not None:  # the client sends only those that it adds

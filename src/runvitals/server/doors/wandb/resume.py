@@ -68,9 +68,9 @@ def bucket(
     context = info.context
     entity = project.entity
     run = find_run(context.metadata_store, entity.number, project.name, name or "")
-    if run.place is None or run.place.deleted or not _may_log(context, run.uid, entity):
+    if run.stored_run is None or run.stored_run.deleted or not _may_log(context, run.uid, entity):
         return None
-    run_id = run.place.run_id
+    run_id = run.stored_run.run_id
     store = context.metadata_store
     row = store.runs.get([run_id], context.now_ms())[run_id]
     client = store.wandb_clients.get(run_id, "") or WandbClient(run_id, "", "", 0)

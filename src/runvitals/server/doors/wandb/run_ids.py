@@ -37,13 +37,13 @@ class ClientRun:
 
     Attributes:
         uid: our run id.
-        place: None if there is no such run yet.
+        stored_run: None if there is no such run yet.
     """
 
     name: str
     uid: str
     project: str
-    place: RunPlace | None
+    stored_run: RunPlace | None
 
 
 def check_client_id(name: str) -> None:
@@ -72,18 +72,18 @@ def find_run(
     derived = _derive_id(client_project, name)
     is_taken = False
     if _is_valid(name):
-        place = _in_entity(metadata_store, entity_id, name)
+        stored_run = _in_entity(metadata_store, entity_id, name)
         if (
-            place is None
-            or place.project == client_project
-            or _began_in(metadata_store, place, client_project)
+            stored_run is None
+            or stored_run.project == client_project
+            or _began_in(metadata_store, stored_run, client_project)
         ):
-            return ClientRun(name, name, client_project, place)
+            return ClientRun(name, name, client_project, stored_run)
         is_taken = True
-    place = _in_entity(metadata_store, entity_id, derived)
-    if is_taken and place is None and project is None:
+    stored_run = _in_entity(metadata_store, entity_id, derived)
+    if is_taken and stored_run is None and project is None:
         return ClientRun(name, name, client_project, _in_entity(metadata_store, entity_id, name))
-    return ClientRun(name, derived, client_project, place)
+    return ClientRun(name, derived, client_project, stored_run)
 
 
 def _derive_id(project: str, name: str) -> str:
@@ -101,11 +101,11 @@ def _is_valid(name: str) -> bool:
 
 
 def _in_entity(metadata_store: MetadataStore, entity_id: int | None, uid: str) -> RunPlace | None:
-    places = metadata_store.runs.places(uid)
-    return next((place for place in places if entity_id is None or place.entity_id == entity_id), None)
+    stored_runs = metadata_store.runs.places(uid)
+    return next((run for run in stored_runs if entity_id is None or run.entity_id == entity_id), None)
 
 
-def _began_in(metadata_store: MetadataStore, place: RunPlace, project: str) -> bool:
+def _began_in(metadata_store: MetadataStore, stored_run: RunPlace, project: str) -> bool:
     """Return whether a client created the run in this project, from which it was moved later."""
-    sections = metadata_store.sections.read([place.run_id], [SECTION]).get(place.run_id)
+    sections = metadata_store.sections.read([stored_run.run_id], [SECTION]).get(stored_run.run_id)
     return sections is not None and sections.shared.get(SECTION, {}).get("project") == project

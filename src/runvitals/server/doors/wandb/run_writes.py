@@ -118,10 +118,10 @@ def _resumed_lines(context: GraphQLContext, upsert: _Upsert, values: Mapping[str
     Raises:
         InvalidArgument: it was taken for `wandb sync` when it asked where the run had ended.
     """
-    if upsert.run.place is None or upsert.client is None:
+    if upsert.run.stored_run is None or upsert.client is None:
         return 0
     clients = context.services.resuming_clients
-    if not clients.was_synced(context.requester, upsert.run.place.run_id):
+    if not clients.was_synced(context.requester, upsert.run.stored_run.run_id):
         return upsert.client.history_lines
     if not was_offline(values.get(SECTION, {}).get("config", {})):
         clients.note_viewer(context.requester)
@@ -140,8 +140,8 @@ def _session(
     if began_ms is None:
         return {SESSION_MS: None} if begins else {}  # new clients say it later
     newest_ms = began_ms
-    if upsert.run.place is not None:
-        run_id = upsert.run.place.run_id
+    if upsert.run.stored_run is not None:
+        run_id = upsert.run.stored_run.run_id
         stored = context.metadata_store.sections.read([run_id], (SECTION,))[run_id].shared
         newest_ms = max(began_ms, stored.get(SECTION, {}).get(NEWEST_SESSION_MS, began_ms))
     return {SESSION_MS: began_ms, NEWEST_SESSION_MS: newest_ms}
@@ -162,8 +162,8 @@ def _read_upsert(context: GraphQLContext, sent: dict[str, Any], client: str) -> 
         raise HTTPException(403, missing if may_send else ONLY_READS) from None
     run = find_run(context.metadata_store, entity.number, sent.get("model_name"), sent["name"])
     stored_client = None
-    if run.place is not None:
-        stored_client = context.metadata_store.wandb_clients.get(run.place.run_id, client)
+    if run.stored_run is not None:
+        stored_client = context.metadata_store.wandb_clients.get(run.stored_run.run_id, client)
     return _Upsert(run, entity, stored_client)
 
 
@@ -172,10 +172,10 @@ def _sections(context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any]) ->
     config = parsed_json("config", sent.get("config"))
     internal = internal_values(config)
     about = run_values(sent)
-    if upsert.run.place is None:
+    if upsert.run.stored_run is None:
         about.setdefault("name", next(names_of(upsert.run.uid)))
     own: dict[str, Any] = (
-        {"id": upsert.run.name, "project": upsert.run.project} if upsert.run.place is None else {}
+        {"id": upsert.run.name, "project": upsert.run.project} if upsert.run.stored_run is None else {}
     )
     if internal:
         own["config"] = internal
@@ -193,31 +193,31 @@ def _sections(context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any]) ->
     return {name: values for name, values in sections.items() if values}
 
 
-def _join(context: GraphQLContext, sweep: str, name: str, place: RunPlace) -> None:
+def _join(context: GraphQLContext, sweep: str, name: str, stored_run: RunPlace) -> None:
     """Add a run to a sweep of its project. A sweep that was deleted meanwhile does not end its runs."""
     sweeps = context.metadata_store.sweeps
-    sweep_row = sweeps.sweeps.named(place.project_id, sweep)
+    sweep_row = sweeps.sweeps.named(stored_run.project_id, sweep)
     if sweep_row is not None:
-        sweeps.runs.begin(sweep_row.id, name, place.run_id, context.now_ms())
+        sweeps.runs.begin(sweep_row.id, name, stored_run.run_id, context.now_ms())
 
 
 def _removed_keys(
     context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any], config: dict[str, Any]
 ) -> dict[str, list[str]]:
     """Return the keys that the client has removed. Of several that log to a run, each knows only its own."""
-    place = upsert.run.place
-    if place is None or context.request.headers.get(ASYNC_CLIENT):
+    stored_run = upsert.run.stored_run
+    if stored_run is None or context.request.headers.get(ASYNC_CLIENT):
         return {}
-    sections = context.metadata_store.sections.read([place.run_id], ("config",))[place.run_id]
+    sections = context.metadata_store.sections.read([stored_run.run_id], ("config",))[stored_run.run_id]
     return removed_config(sent.get("config"), config_values(config), sections.shared.get("config", {}))
 
 
 def _number(context: GraphQLContext, upsert: _Upsert) -> int:
     """Return the number of a recorded run; raise InvalidArgument if it was deleted for good before."""
     run = find_run(context.metadata_store, upsert.entity.number, upsert.run.project, upsert.run.name)
-    if run.place is None:
+    if run.stored_run is None:
         raise InvalidArgument(f"the run {upsert.run.name!r} was deleted for good: choose another id")
-    return run.place.run_id
+    return run.stored_run.run_id
 
 
 def _finish(
@@ -231,17 +231,17 @@ def _finish(
     """
     store = context.metadata_store
     run = find_run(store, upsert.entity.number, upsert.run.project, upsert.run.name)
-    if run.place is None:
+    if run.stored_run is None:
         raise InvalidArgument(f"the run {upsert.run.name!r} was deleted for good: choose another id")
-    number = run.place.run_id
+    number = run.stored_run.run_id
     if client is not None:
         client = replace(client, run_id=number)
         store.wandb_clients.put(client)
     if sweep is not None:
-        _join(context, sweep, upsert.run.name, run.place)
+        _join(context, sweep, upsert.run.name, run.stored_run)
     row = store.runs.get([number], context.now_ms())[number]
     project = {
-        "id": node_id("Project", run.place.project_id),
+        "id": node_id("Project", run.stored_run.project_id),
         "name": upsert.run.project,
         "entity": upsert.entity,
         "entityName": upsert.entity.name,
@@ -255,4 +255,4 @@ def _finish(
         "sweepName": sweep,
         "historyLineCount": 0,  # a client that resumes the run has asked for it before
     }
-    return {"bucket": bucket, "inserted": upsert.run.place is None}
+    return {"bucket": bucket, "inserted": upsert.run.stored_run is None}

@@ -171,7 +171,7 @@ def _keep(context: GraphQLContext, files: ReceivedFiles, upload: FileOfRun, inco
 
 
 def _keep_content(
-    files: ReceivedFiles, content: bytes, note: Callable[[StoredFile], None], place: int
+    files: ReceivedFiles, content: bytes, note: Callable[[StoredFile], None], storage_id: int
 ) -> None:
     path = files.begin(len(content))
     try:
@@ -179,6 +179,6 @@ def _keep_content(
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        files.keep(path, hashlib.sha256(content).hexdigest(), len(content), note, place)
+        files.keep(path, hashlib.sha256(content).hexdigest(), len(content), note, storage_id)
     finally:
         files.end(path)

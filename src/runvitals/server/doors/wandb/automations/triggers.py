@@ -70,8 +70,8 @@ def triggers(
 ) -> dict[str, Any]:
     """Return the automations of a team that wandb can express, all on one page: there are at most 200."""
     holds = compiled(filters, {"name": conditions.text})
-    found = [trigger for trigger in _triggers(info.context, node) if holds({"name": trigger["name"]})]
-    return _all_of(sorted_by(found, order, {"name": itemgetter("name")}))
+    matches = [trigger for trigger in _triggers(info.context, node) if holds({"name": trigger["name"]})]
+    return _all_of(sorted_by(matches, order, {"name": itemgetter("name")}))
 
 
 @AUTOMATIONS.field("User", "projects")

@@ -91,9 +91,9 @@ def received(
     blocks: list[dict[str, Any]] = []
     pairs: list[tuple[str | None, Mapping[str, Any]]] = []
     ids = set(present)
-    for index, (block, place) in enumerate(zip(sent, _places(sent, shown), strict=True)):
-        own_id = None if place is None else shown[place][0]
-        is_same = place is not None and _normal(shown[place][1]) == _normal(block)
+    for index, (block, shown_index) in enumerate(zip(sent, _shown_indices(sent, shown), strict=True)):
+        own_id = None if shown_index is None else shown[shown_index][0]
+        is_same = shown_index is not None and _normal(shown[shown_index][1]) == _normal(block)
         own = dict(present[own_id]) if is_same and own_id else _own_block(block, entity, project)
         if own is not None:
             own["id"] = own_id or _new_id(block, index, ids)
@@ -103,7 +103,7 @@ def received(
     return blocks, pairs
 
 
-def _places(
+def _shown_indices(
     sent: Sequence[Mapping[str, Any]], shown: Sequence[tuple[str | None, Mapping[str, Any]]]
 ) -> list[int | None]:
     """Return which of the shown blocks each sent one is: the same, or the same one changed; None: a new one.
@@ -113,26 +113,28 @@ def _places(
     same: dict[str, deque[int]] = {}
     for index, (_, block) in enumerate(shown):
         same.setdefault(_normal(block), deque()).append(index)
-    places: list[int | None] = []
+    shown_indices: list[int | None] = []
     for block in sent:
         equal = same.get(_normal(block))
-        places.append(equal.popleft() if equal else None)
-    free = set(range(len(shown))) - {place for place in places if place is not None}
+        shown_indices.append(equal.popleft() if equal else None)
+    free = set(range(len(shown))) - {index for index in shown_indices if index is not None}
     following = [len(shown)] * len(sent)
     for index in range(len(sent) - 2, -1, -1):
-        place = places[index + 1]
-        following[index] = following[index + 1] if place is None else place
+        shown_index = shown_indices[index + 1]
+        following[index] = following[index + 1] if shown_index is None else shown_index
     previous = -1
     for index, block in enumerate(sent):
-        place = places[index]
-        if place is None:
+        shown_index = shown_indices[index]
+        if shown_index is None:
             between = range(previous + 1, following[index])
             kind = block.get("type")
-            place = next((at for at in between if at in free and shown[at][1].get("type") == kind), None)
-            places[index] = place
-            free.discard(-1 if place is None else place)
-        previous = previous if place is None else place
-    return places
+            shown_index = next(
+                (at for at in between if at in free and shown[at][1].get("type") == kind), None
+            )
+            shown_indices[index] = shown_index
+            free.discard(-1 if shown_index is None else shown_index)
+        previous = previous if shown_index is None else shown_index
+    return shown_indices
 
 
 def shown_blocks(

@@ -65,7 +65,8 @@ def panels_of(block: Mapping[str, Any], entity: str, project: str) -> dict[str, 
     ]
     section = _mapping(metadata.get("panelBankSectionConfig") or {}, "panels of a panel grid")
     panels = sorted(
-        (_mapping(each, "panel") for each in section.get("panels") or ()), key=lambda panel: _place(panel)[:2]
+        (_mapping(each, "panel") for each in section.get("panels") or ()),
+        key=lambda panel: _position_and_size(panel)[:2],
     )
     _distinguish(run_sets)
     ids = [run_set["id"] for run_set in run_sets]
@@ -117,7 +118,7 @@ def _distinguish(run_sets: list[dict[str, Any]]) -> None:
 
 
 def _run_set(sent: Mapping[str, Any], entity: str, project: str, colors: Mapping[str, Any]) -> dict[str, Any]:
-    place = sent.get("project") or {}
+    sent_project = sent.get("project") or {}
     selections = sent.get("selections") or {}
     chosen = [_selected(each) for each in selections.get("tree") or ()]
     shows_only_chosen = selections.get("root") == 0
@@ -131,8 +132,8 @@ def _run_set(sent: Mapping[str, Any], entity: str, project: str, colors: Mapping
     return {
         "id": report_id(sent.get("id")),
         "name": str(sent.get("name") or "")[:128],
-        "entity": place.get("entityName") or entity,
-        "project": place.get("name") or project,
+        "entity": sent_project.get("entityName") or entity,
+        "project": sent_project.get("name") or project,
         "filter": filter_text,
         "group": run_filters.group_fields(sent.get("grouping") or ()),
         "sort": run_filters.sort_text((sent.get("sort") or {}).get("keys") or ()),
@@ -177,7 +178,7 @@ def _wandb_sort(name: str) -> dict[str, Any]:
 def _panel(sent: Mapping[str, Any], run_sets: list[str]) -> dict[str, Any]:
     kind = _VIEW_TYPES.get(str(sent.get("viewType")), "text")
     config = _mapping(sent.get("config") or {}, "config of a panel")
-    y, x, width, height = _place(sent)
+    y, x, width, height = _position_and_size(sent)
     settings, queries = _settings(kind, config, str(sent.get("viewType")))
     low, high = _number(config.get("xAxisMin")), _number(config.get("xAxisMax"))
     zoom = {"min": low, "max": high} if kind == "line" and low is not None and high is not None else None
@@ -312,7 +313,7 @@ def _plain_name(expression: str) -> str:
     return str(json.loads(f'"{match[1]}"')) if match else expression
 
 
-def _place(panel: Mapping[str, Any]) -> tuple[float, float, float, float]:
+def _position_and_size(panel: Mapping[str, Any]) -> tuple[float, float, float, float]:
     """The y, x, width and height of a panel."""
     layout = panel.get("layout") or {}
     usual = {"y": 0, "x": 0, "w": 8, "h": 6}

@@ -149,7 +149,7 @@ def _items(terms: Sequence[Term]) -> list[dict[str, Any]]:
 
 
 def _connected(items: Sequence[dict[str, Any]], connector: str) -> list[dict[str, Any]]:
-    return [{**item, "connector": connector} if place else item for place, item in enumerate(items)]
+    return [{**item, "connector": connector} if index else item for index, item in enumerate(items)]
 
 
 def _sent_leaf(term: Term) -> dict[str, Any] | None:
