@@ -132,8 +132,8 @@ class DoorRecorder:
         valid = self._recorder.validate(envelopes, access, self.limits.unpacked_bytes)
         acks: list[Ack] = []
         for first in range(0, len(valid), _RECORDED_AT_ONCE):
-            some = valid[first : first + _RECORDED_AT_ONCE]
-            acks += await self._recorder.record(some, access)
+            batch = valid[first : first + _RECORDED_AT_ONCE]
+            acks += await self._recorder.record(batch, access)
         points = sum(checked.columns.values.size for checked in valid if checked.columns is not None)
         self._counters.count_ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
         return acks

@@ -49,7 +49,7 @@ class KeyLists:
     """The lists of keys that one writer has used. Others are put together from these where possible."""
 
     def __init__(self) -> None:
-        self._known: dict[frozenset[str], tuple[str, ...]] = {}
+        self._lists: dict[frozenset[str], tuple[str, ...]] = {}
 
     def split(self, keys: Sequence[str]) -> list[tuple[str, ...]]:
         """Return the keys as lists: a known list of all, or else known ones of some and new ones.
@@ -59,19 +59,19 @@ class KeyLists:
             [('a', 'b')]
         """
         all_keys = frozenset(keys)
-        if all_keys in self._known:
-            return [self._known[all_keys]]
+        if all_keys in self._lists:
+            return [self._lists[all_keys]]
         lists: list[tuple[str, ...]] = []
         rest = set(all_keys)
-        if len(self._known) >= _UNCOVERED_LISTS:
-            for key_set, ordered in sorted(self._known.items(), key=lambda pair: -len(pair[0])):
+        if len(self._lists) >= _UNCOVERED_LISTS:
+            for key_set, ordered in sorted(self._lists.items(), key=lambda pair: -len(pair[0])):
                 if key_set <= rest:
                     lists.append(ordered)
                     rest -= key_set
-        if len(self._known) >= _MAX_LISTS:
+        if len(self._lists) >= _MAX_LISTS:
             return [*lists, *((key,) for key in sorted(rest))]
         if rest:
-            ordered = self._known[frozenset(rest)] = tuple(sorted(rest))
+            ordered = self._lists[frozenset(rest)] = tuple(sorted(rest))
             lists.append(ordered)
         return lists
 

@@ -101,16 +101,16 @@ class SignedPaths:
 
 
 def signed_address(
-    request: Request, what: str, name: str, allowed: msgspec.Struct, life_ms: int, below: str = WANDB_SIGNED
+    request: Request, path: str, name: str, allowed: msgspec.Struct, life_ms: int, below: str = WANDB_SIGNED
 ) -> str:
     """Return an address under which the server does what is allowed, as long as the requester may do it.
 
     Args:
-        what: the path below one of `SIGNED_PATHS`: `below`.
+        path: the path below one of `SIGNED_PATHS`: `below`.
         name: the name of the file, for whoever reads the address.
     """
     token = _paths(request).token(CredentialOwner.of(requester_of(request).principal), allowed, life_ms)
-    return f"{base_url(request)}{below}{what}/{quote(name)}?{urlencode({'token': token})}"
+    return f"{base_url(request)}{below}{path}/{quote(name)}?{urlencode({'token': token})}"
 
 
 def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:

@@ -96,23 +96,25 @@ def _search(sent: SentMessage, experiments: Experiments) -> Response:
     most = max_results(sent.integer("max_results"), DEFAULT_PAGE, MAX_PAGE)
     unused = experiments.unused_default()
     matches = [
-        (experiment, shown)
+        (experiment, experiment_json)
         for experiment in (*experiments.all(), *([] if unused is None else [unused]))
-        if (shown := experiments.as_json(experiment))["lifecycle_stage"] in stages
-        and all(comparison.holds(_value(experiment, shown, comparison)) for comparison in comparisons)
+        if (experiment_json := experiments.as_json(experiment))["lifecycle_stage"] in stages
+        and all(
+            comparison.holds(_value(experiment, experiment_json, comparison)) for comparison in comparisons
+        )
     ]
     _sort(matches, order)
     page, following = page_of(matches, sent, most)
     more = {} if following is None else {"next_page_token": following}
-    return to_response({"experiments": [shown for _, shown in page], **more})
+    return to_response({"experiments": [experiment_json for _, experiment_json in page], **more})
 
 
 def _value(
-    experiment: StoredExperiment, shown: dict[str, Any], comparison: Comparison | OrderBy
+    experiment: StoredExperiment, experiment_json: dict[str, Any], comparison: Comparison | OrderBy
 ) -> Value | None:
     if comparison.kind == "tag":
         return experiment.tags.get(comparison.key)
-    value: Value = shown[comparison.key]
+    value: Value = experiment_json[comparison.key]
     return value
 
 

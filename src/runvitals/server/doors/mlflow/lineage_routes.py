@@ -113,5 +113,7 @@ def search_datasets(request: Request, sent: TheMessage, experiments: TheExperime
             dataset = used["dataset"]
             summaries[id_by_project[project_id], dataset["name"], dataset["digest"], context] = None
     names = ("experiment_id", "name", "digest", "context")
-    shown = [dict(zip(names, summary, strict=True)) for summary in list(summaries)[:_MAX_SUMMARIES]]
-    return to_response({"dataset_summaries": shown})
+    dataset_summaries = [
+        dict(zip(names, summary, strict=True)) for summary in list(summaries)[:_MAX_SUMMARIES]
+    ]
+    return to_response({"dataset_summaries": dataset_summaries})

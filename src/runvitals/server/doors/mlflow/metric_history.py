@@ -120,15 +120,15 @@ def _system(view: RunView, names: set[str] | None) -> Iterable[tuple[str, Series
             continue
         name, factor = renamed
         nodes = [name, f"{mlflow_names.PREFIX}{series.host}/{name.removeprefix(mlflow_names.PREFIX)}"]
-        shown = nodes[1] if several and series.host != HOST else nodes[0]
+        node_name = nodes[1] if several and series.host != HOST else nodes[0]
         if names is not None:
-            shown = next((node for node in nodes if node in names), shown)
-            if shown not in names:
+            node_name = next((node for node in nodes if node in names), node_name)
+            if node_name not in names:
                 continue
         values = np.asarray(series.values, np.float64)
         if factor != 1.0:
             values = np.array([float(f"{value:.12g}") for value in (values * factor).tolist()])
-        yield shown, Series(series.key, series.host, series.role, series.t, values)
+        yield node_name, Series(series.key, series.host, series.role, series.t, values)
 
 
 _END_MS = 253_402_300_799_999

@@ -20,11 +20,11 @@ def from_text(text: str) -> str | int | float:
     if len(text) > 40 or not text or text[0] not in "-0123456789":
         return text
     try:
-        whole = int(text)
+        integer = int(text)
     except ValueError:
         pass
     else:
-        return whole if str(whole) == text and abs(whole) <= EXACT else text
+        return integer if str(integer) == text and abs(integer) <= EXACT else text
     try:
         number = float(text)
     except ValueError:

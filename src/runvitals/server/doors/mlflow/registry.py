@@ -117,8 +117,8 @@ class ModelRegistry:
         if not models:
             self.require(Action.REGISTRY_READ)
         own = {model.name for model in models if model.entity_id == self.home}
-        shown = [model for model in models if model.entity_id == self.home or model.name not in own]
-        return sorted(shown, key=lambda model: model.name)
+        visible_models = [model for model in models if model.entity_id == self.home or model.name not in own]
+        return sorted(visible_models, key=lambda model: model.name)
 
     def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
         """Return a registered model on which the requester may do an action.
@@ -204,7 +204,7 @@ class ModelRegistry:
         aliases = [
             {"alias": alias, "version": str(number)} for alias, number in sorted(model.aliases.items())
         ]
-        shown: dict[str, Any] = {
+        body: dict[str, Any] = {
             "name": model.name,
             "creation_timestamp": model.created_ms,
             "last_updated_timestamp": model.changed_ms,
@@ -213,13 +213,13 @@ class ModelRegistry:
             "aliases": aliases,
         }
         if model.description is not None:
-            shown["description"] = model.description
-        return shown
+            body["description"] = model.description
+        return body
 
 
 def version_json(model: RegisteredModel, version: ModelVersion) -> dict[str, Any]:
     """Return a version as in MLflow's responses."""
-    shown: dict[str, Any] = {
+    body: dict[str, Any] = {
         "name": model.name,
         "version": str(version.version),
         "creation_timestamp": version.created_ms,
@@ -232,10 +232,10 @@ def version_json(model: RegisteredModel, version: ModelVersion) -> dict[str, Any
         "aliases": sorted(alias for alias, number in model.aliases.items() if number == version.version),
     }
     if version.description is not None:
-        shown["description"] = version.description
+        body["description"] = version.description
     if version.run_link is not None:
-        shown["run_link"] = version.run_link
-    return shown
+        body["run_link"] = version.run_link
+    return body
 
 
 def tags_json(tags: Any) -> list[dict[str, str]]:

@@ -161,8 +161,8 @@ def number(name: str, value: object) -> float:
 
 def wrong_type(name: str, value: object, expected: str) -> MlflowError:
     """400: a parameter has a value of the wrong type."""
-    shown = json.dumps(value, ensure_ascii=False, default=repr)[:60]
-    return invalid(f"Invalid value {shown} for parameter '{name}' supplied. Expected {expected}.")
+    excerpt = json.dumps(value, ensure_ascii=False, default=repr)[:60]
+    return invalid(f"Invalid value {excerpt} for parameter '{name}' supplied. Expected {expected}.")
 
 
 def json_number(value: float) -> float | str:

@@ -138,7 +138,7 @@ class Runs:
         self._requester = requester
         self._store = access.metadata_store
         self.experiments = Experiments(access, requester)
-        self._known: dict[int, StoredExperiment] = {}
+        self._stored_experiments: dict[int, StoredExperiment] = {}
 
     def number(self, run_id: str, action: Action = Action.RUN_READ) -> int:
         """Return the integer id of a run, also of one in the trash, on which the requester may do an action.
@@ -189,16 +189,16 @@ class Runs:
     def of_rows(self, rows: Iterable[RunRow]) -> list[TrackedRun]:
         """Return runs with their parameters and tags, in the order given."""
         listed = list(rows)
-        missing = {row.project_id for row in listed} - self._known.keys()
+        missing = {row.project_id for row in listed} - self._stored_experiments.keys()
         if missing:
-            self._known |= {
+            self._stored_experiments |= {
                 stored.id: stored for stored in self._store.mlflow_experiments.of_projects(missing)
             }
         sections = self._store.sections.read([row.id for row in listed], _SECTIONS)
         lineages = self._store.run_lineage.of_runs([row.id for row in listed])
         runs = []
         for row in listed:
-            experiment = self._known[row.project_id]
+            experiment = self._stored_experiments[row.project_id]
             shared = sections[row.id].shared
             runs.append(
                 TrackedRun(

@@ -88,8 +88,8 @@ class Conversion:
     @property
     def reason(self) -> str:
         """Why points were rejected, for the sender's log."""
-        shown = self.reasons.most_common(_MAX_REASONS)
-        return "; ".join(f"{count} points: {reason}" for reason, count in shown)
+        counts = self.reasons.most_common(_MAX_REASONS)
+        return "; ".join(f"{count} points: {reason}" for reason, count in counts)
 
     def reject(self, reason: str, count: int = 1) -> None:
         """Count points that are not stored."""

@@ -113,8 +113,8 @@ def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
     for labels, lines in _group(node, unlabelled).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
-        there, steps = np.nonzero(present)
-        different, value_index = np.unique(values[there, steps], return_inverse=True)
+        series_index, steps = np.nonzero(present)
+        different, value_index = np.unique(values[series_index, steps], return_inverse=True)
         if len(different) > MAX_VALUES:
             text = f"count_values: {len(different)} different values; at most {MAX_VALUES} are allowed"
             raise QueryError(text, "execution")

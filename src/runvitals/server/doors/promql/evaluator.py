@@ -344,12 +344,12 @@ class Evaluator:
         if not isinstance(selector, Selector):
             return functions.map_values(self._vector("timestamp", selector), lambda _: self._steps / 1000.0)
         ends = self._ends(selector)
-        shown = {line.labels: line.present for line in self._instant(selector)}
+        presence = {line.labels: line.present for line in self._instant(selector)}
         return [
             VectorSeries(
                 without(samples.labels, (NAME,)),
                 samples.t[np.searchsorted(samples.t, ends, side="right") - 1] / 1000.0,
-                shown[samples.labels],
+                presence[samples.labels],
             )
             for samples in self._samples(selector, LOOK_BACK_MS)
         ]

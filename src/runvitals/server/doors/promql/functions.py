@@ -108,10 +108,10 @@ def single(vector: Vector, steps: int) -> Floats:
 
 def absence(vector: Vector, labels: Labels, steps: int) -> Vector:
     """Return 1 where no series is."""
-    there = np.zeros(steps, np.bool_)
+    present = np.zeros(steps, np.bool_)
     for line in vector:
-        there |= line.present
-    return [VectorSeries(labels, np.ones(steps), ~there)]
+        present |= line.present
+    return [VectorSeries(labels, np.ones(steps), ~present)]
 
 
 def label_replace(vector: Vector, target: str, replacement: str, source: str, pattern: str) -> Vector:

@@ -118,11 +118,11 @@ def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
         return [*left, *added]
     result = []
     for line in left:
-        there = theirs.get(_signature(line.labels, node.matching))
-        if node.operator == "and" and there is not None:
-            result.append(VectorSeries(line.labels, line.values, line.present & there))
+        match = theirs.get(_signature(line.labels, node.matching))
+        if node.operator == "and" and match is not None:
+            result.append(VectorSeries(line.labels, line.values, line.present & match))
         elif node.operator == "unless":
-            kept = line.present if there is None else line.present & ~there
+            kept = line.present if match is None else line.present & ~match
             result.append(VectorSeries(line.labels, line.values, kept))
     return result
 
@@ -169,9 +169,9 @@ def _single(lines: Vector, signature: Labels, side: str) -> VectorSeries:
     values, present = lines[0].values.copy(), lines[0].present.copy()
     for line in lines[1:]:
         if (present & line.present).any():
-            shown = ", ".join(f'{name}="{value}"' for name, value in signature)
+            labels = ", ".join(f'{name}="{value}"' for name, value in signature)
             raise QueryError(
-                f"found duplicate series for the match group {{{shown}}} on the {side} hand-side of the "
+                f"found duplicate series for the match group {{{labels}}} on the {side} hand-side of the "
                 "operation: many-to-many matching not allowed: matching labels must be unique on one side",
                 "execution",
             )

@@ -122,8 +122,8 @@ class _Parser:
 
     def _error(self, expected: str) -> QueryError:
         token = self._next
-        shown = "end of input" if token.kind == "end" else repr(token.text[:50])
-        return QueryError(f"1:{token.at + 1}: parse error: unexpected {shown}, {expected}")
+        token_text = "end of input" if token.kind == "end" else repr(token.text[:50])
+        return QueryError(f"1:{token.at + 1}: parse error: unexpected {token_text}, {expected}")
 
     def end(self) -> None:
         if self._next.kind != "end":

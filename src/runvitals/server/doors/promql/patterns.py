@@ -28,38 +28,38 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     Raises:
         QueryError: it is invalid, or may take long.
     """
-    shown = pattern[:100]
+    excerpt = pattern[:100]
     if len(pattern) > _MAX_CHARACTERS:
         raise QueryError(f"a pattern of {len(pattern)} characters; at most {_MAX_CHARACTERS} are allowed")
     if _REPEATED_GROUP.search(pattern) or _REFERENCE.search(pattern):
         raise QueryError(
-            f"the pattern {shown!r} is not supported: no repeated groups, references or look-around"
+            f"the pattern {excerpt!r} is not supported: no repeated groups, references or look-around"
         )
     if _may_take_long(pattern):
         raise QueryError(
-            f"the pattern {shown!r} is not supported: more than {_MAX_CHOICES} repetitions and groups with "
+            f"the pattern {excerpt!r} is not supported: more than {_MAX_CHOICES} repetitions and groups with "
             f"alternatives, or more than {_MAX_WAYS} combinations of these"
         )
     try:
         return re.compile(pattern, re.DOTALL)
     except (re.error, RecursionError, OverflowError) as error:
-        raise QueryError(f"invalid pattern {shown!r}: {error}") from None
+        raise QueryError(f"invalid pattern {excerpt!r}: {error}") from None
 
 
 def _may_take_long(pattern: str) -> bool:
     """Return whether an alternative of a pattern has too many choices, which multiply."""
     pieces = [piece[0] for piece in _PIECE.finditer(pattern)]
     groups: list[int] = []  # the alternatives of each group that is open
-    whole = 1 if _is_one_group(pattern, pieces) else 0
+    outer_depth = 1 if _is_one_group(pattern, pieces) else 0
     choices, ways = 0, 1
     for piece in pieces:
         if piece in ("(", "(?:"):
             groups.append(1)
         elif piece == ")" and groups:
             alternatives = groups.pop()
-            if alternatives > 1 and len(groups) >= whole:
+            if alternatives > 1 and len(groups) >= outer_depth:
                 choices, ways = choices + 1, ways * alternatives
-        elif piece == "|" and len(groups) <= whole:
+        elif piece == "|" and len(groups) <= outer_depth:
             choices, ways = 0, 1
         elif piece == "|":
             groups[-1] += 1

@@ -68,11 +68,11 @@ def matrix(evaluated: ScalarValues | Vector, steps: Integers) -> dict[str, Any]:
         return {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}
     result = []
     for line in sorted(evaluated, key=lambda line: line.labels):
-        shown = [
+        samples = [
             [t, number(value)]
-            for t, value, there in zip(times, line.values.tolist(), line.present.tolist(), strict=True)
-            if there
+            for t, value, present in zip(times, line.values.tolist(), line.present.tolist(), strict=True)
+            if present
         ]
-        if shown:
-            result.append({"metric": dict(line.labels), "values": shown})
+        if samples:
+            result.append({"metric": dict(line.labels), "values": samples})
     return {"resultType": "matrix", "result": result}

@@ -128,11 +128,11 @@ class SeriesSource:
                 is_gap = (
                     samples.values.view(np.int64) == GAP_BITS if series.has_nan else np.isnan(samples.values)
                 )
-                there = ~is_gap
-                if there.any():
-                    values = samples.values[there] * series.factor
-                    gaps = None if there.all() else samples.t[~there]
-                    lines.append(Range(series.labels, samples.t[there], values, gaps))
+                has_value = ~is_gap
+                if has_value.any():
+                    values = samples.values[has_value] * series.factor
+                    gaps = None if has_value.all() else samples.t[~has_value]
+                    lines.append(Range(series.labels, samples.t[has_value], values, gaps))
         return lines
 
     def _count(self, lane: int, metrics: list[int], t0: int, t1: int) -> int:

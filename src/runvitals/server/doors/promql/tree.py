@@ -42,8 +42,12 @@ def tree_of(node: syntax.Expression) -> dict[str, Any]:
 
 
 def _selector(node: syntax.Selector) -> dict[str, Any]:
-    name = next((one.value for one in node.matchers if (one.label, one.operator) == (NAME, "=")), "")
-    matchers = [{"name": one.label, "value": one.value, "type": one.operator} for one in node.matchers]
+    name = next(
+        (matcher.value for matcher in node.matchers if (matcher.label, matcher.operator) == (NAME, "=")), ""
+    )
+    matchers = [
+        {"name": matcher.label, "value": matcher.value, "type": matcher.operator} for matcher in node.matchers
+    ]
     about = {"name": name, "matchers": matchers, **_modifiers(node)}
     if node.range_ms:
         return {"type": "matrixSelector", **about, "range": node.range_ms}

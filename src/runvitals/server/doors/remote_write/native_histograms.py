@@ -72,26 +72,26 @@ def decode_histogram(message: bytes) -> NativeHistogram:
         Malformed: invalid message.
         UnknownBuckets: it has buckets of another kind.
     """
-    whole: dict[int, int | bytes] = {}
+    value_by_field: dict[int, int | bytes] = {}
     lists: dict[int, list[tuple[int, int | bytes]]] = {}
     for number, kind, value in fields(message):
         if number in (8, 9, 10, 11, 12, 13, 16):
             lists.setdefault(number, []).append((kind, value))
         else:
-            whole[number] = value
-    schema = unzigzag(_integer(whole.get(4, 0)))
-    total = _number(whole, 1, 2)
-    t, observed = to_signed(_integer(whole.get(15, 0))), _double(whole.get(3, bytes(8)))
+            value_by_field[number] = value
+    schema = unzigzag(_integer(value_by_field.get(4, 0)))
+    total = _number(value_by_field, 1, 2)
+    t, observed = to_signed(_integer(value_by_field.get(15, 0))), _double(value_by_field.get(3, bytes(8)))
     if math.isnan(observed):
         return NativeHistogram(t, math.nan, math.nan, {})
-    positive = list(_buckets(lists, _POSITIVE, 2 in whole))
+    positive = list(_buckets(lists, _POSITIVE, 2 in value_by_field))
     if schema == _CUSTOM:
         bounds = [bound for _, value in lists.get(16, ()) for bound in read_doubles(_bytes(value))]
         return NativeHistogram(t, total, observed, _custom(bounds, positive))
     if not _COARSEST <= schema <= _FINEST:
         raise UnknownBuckets(f"schema {schema}")
-    negative = list(_buckets(lists, _NEGATIVE, 2 in whole))
-    cumulative = _exponential(schema, negative, _number(whole, 6, 7), positive)
+    negative = list(_buckets(lists, _NEGATIVE, 2 in value_by_field))
+    cumulative = _exponential(schema, negative, _number(value_by_field, 6, 7), positive)
     return NativeHistogram(t, total, observed, cumulative)
 
 
@@ -191,8 +191,12 @@ def _integers(value: int | bytes) -> list[int]:
     return integers
 
 
-def _number(whole: Mapping[int, int | bytes], integer: int, double: int) -> float:
-    return _double(whole[double]) if double in whole else float(_integer(whole.get(integer, 0)))
+def _number(value_by_field: Mapping[int, int | bytes], integer: int, double: int) -> float:
+    return (
+        _double(value_by_field[double])
+        if double in value_by_field
+        else float(_integer(value_by_field.get(integer, 0)))
+    )
 
 
 def _integer(value: int | bytes) -> int:

@@ -53,22 +53,22 @@ class ToldApart:
     def load(self, run: str, whose: Iterable[Whose], facts: Mapping[str, Any]) -> None:
         """Add those of a run from its facts; `whose`: all ways in which senders name its owner."""
         for host, digests in facts.items():
-            known = (
+            texts = (
                 {text for text in digests if isinstance(text, str)} if isinstance(digests, list) else set()
             )
             for owner in whose:
-                self._by_host[owner, run, host] = known
+                self._by_host[owner, run, host] = texts
 
     def has(self, whose: Whose, run: str, host: str, key: str) -> bool:
         """Return whether a series of a host was kept beside others."""
-        known = self._by_host.get((whose, run, host))
-        return known is not None and digest(key) in known
+        digests = self._by_host.get((whose, run, host))
+        return digests is not None and digest(key) in digests
 
     def add(self, whose: Whose, run: str, host: str, key: str) -> None:
         """Remember a series."""
-        known = self._by_host.setdefault((whose, run, host), set())
-        if len(known) < _MAX_KEPT:
-            known.add(digest(key))
+        digests = self._by_host.setdefault((whose, run, host), set())
+        if len(digests) < _MAX_KEPT:
+            digests.add(digest(key))
 
     def facts(self, whose: Whose, run: str, host: str) -> dict[str, Any]:
         """Return the section of a run about one host."""
@@ -121,9 +121,9 @@ class Rivals:
         self, series: NDArray[np.int64], t: Integers, values: Floats
     ) -> Iterator[tuple[int, Mapping[str, str]]]:
         """Yield the series, with their labels, that turn out to be others: their owners have gone on."""
-        there = self._is_watched_of(series) & ~np.isnan(values)
-        np.maximum.at(self._last_ms, series[there], t[there])
-        np.minimum.at(self._first_ms, series[there], t[there])
+        is_watched = self._is_watched_of(series) & ~np.isnan(values)
+        np.maximum.at(self._last_ms, series[is_watched], t[is_watched])
+        np.minimum.at(self._first_ms, series[is_watched], t[is_watched])
         for number, rival in list(self._rivals.items()):
             begun_ms = self._first_ms[number]
             patience_ms = _GOES_ON_MS if rival.is_of_other else 0

@@ -46,7 +46,7 @@ def _response(statistics: WriteStatistics) -> Response:
 def _written(samples: int = 0, histograms: int = 0) -> dict[str, str]:
     """Return headers that say what was stored: without them, a sender of 2.0 assumes a receiver of 1.0."""
     counts = {"Samples": samples, "Histograms": histograms, "Exemplars": 0}
-    return {f"X-Prometheus-Remote-Write-{what}-Written": str(count) for what, count in counts.items()}
+    return {f"X-Prometheus-Remote-Write-{kind}-Written": str(count) for kind, count in counts.items()}
 
 
 def _error_response(error: Exception) -> Response:

@@ -64,12 +64,12 @@ class ScimGroups:
         Raises:
             ScimError: 400 for an invalid group; 409 if its name is taken.
         """
-        shown = body.get("displayName")
-        if not isinstance(shown, str) or not shown.strip():
+        display_name = body.get("displayName")
+        if not isinstance(display_name, str) or not display_name.strip():
             raise ScimError(400, "displayName is missing", "invalidValue")
-        name = re.sub(r"[^a-z0-9]+", "-", shown.lower()).strip("-")[:MAX_ENTITY_NAME]
+        name = re.sub(r"[^a-z0-9]+", "-", display_name.lower()).strip("-")[:MAX_ENTITY_NAME]
         try:
-            team = self._accounts.teams.create(name, self._by, self._now_ms, display_name=shown)
+            team = self._accounts.teams.create(name, self._by, self._now_ms, display_name=display_name)
         except NameTaken as error:
             raise ScimError(409, str(error), "uniqueness") from None
         except ValueError as error:
@@ -158,11 +158,11 @@ class ScimGroups:
         except (ValueError, NotFound):
             raise ScimError(400, f"there is no user with id {user_id[:40]!r}", "invalidValue") from None
 
-    def _rename(self, team: TeamRow, shown: Any) -> None:
-        if shown is None or shown == team.display_name:
+    def _rename(self, team: TeamRow, display_name: Any) -> None:
+        if display_name is None or display_name == team.display_name:
             return
         try:
-            self._accounts.teams.update(team.name, self._by, self._now_ms, display_name=str(shown))
+            self._accounts.teams.update(team.name, self._by, self._now_ms, display_name=str(display_name))
         except ValueError as error:
             raise ScimError(400, str(error), "invalidValue") from None
 

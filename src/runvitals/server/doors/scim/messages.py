@@ -49,15 +49,15 @@ def error_response(status: int, detail: str, kind: str = "") -> JSONResponse:
 
 
 def list_response(
-    rows: Sequence[T], start: int, count: int, shown: Callable[[Sequence[T]], list[Any]]
+    rows: Sequence[T], start: int, count: int, to_json: Callable[[Sequence[T]], list[Any]]
 ) -> Any:
     """Return a page of a list: `start` counts from 1.
 
     Args:
-        shown: the JSON of the rows of a page.
+        to_json: the JSON of the rows of a page.
     """
     start, count = max(1, start), min(max(0, count), _MAX_COUNT)
-    page = shown(rows[start - 1 : start - 1 + count])
+    page = to_json(rows[start - 1 : start - 1 + count])
     return {
         "schemas": [f"{_MESSAGES}ListResponse"],
         "totalResults": len(rows),

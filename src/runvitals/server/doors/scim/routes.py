@@ -135,9 +135,9 @@ def _open(open_resources: OpenResources[T], access: AccessControl, requester: Re
 
 def _change(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
     """Carry out a request, all of it or nothing; returns the resource."""
-    [shown] = access.accounts.in_one_transaction(lambda: resources.json([change()]))
+    [resource] = access.accounts.in_one_transaction(lambda: resources.json([change()]))
     access.rights_changed()
-    return shown
+    return resource
 
 
 def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
@@ -155,8 +155,8 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
 
     def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
         resources = _open(open_resources, access, requester)
-        shown = _change(access, resources, lambda: resources.create(body))
-        return scim_response(shown, 201, {"location": shown["meta"]["location"]})
+        resource = _change(access, resources, lambda: resources.create(body))
+        return scim_response(resource, 201, {"location": resource["meta"]["location"]})
 
     def read(access: Checked, requester: TheRequester, id: str) -> Response:
         resources = _open(open_resources, access, requester)

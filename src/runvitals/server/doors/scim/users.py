@@ -102,7 +102,7 @@ class ScimUsers:
         """Carry out the operations of a PATCH. Attributes that are not kept here are passed over."""
         names = self._accounts.scim.names_of([user.entity_id]).get(user.entity_id)
         user_name, external_id = (names.user_name, names.external_id) if names else (None, None)
-        shown: str | None = None
+        new_name: str | None = None
         active: Any = None
         for _kind, path, value in operations(body):
             attribute = path.casefold()
@@ -113,9 +113,9 @@ class ScimUsers:
             elif attribute == "externalid":
                 external_id = None if value is None else str(value)
             elif attribute in ("displayname", "name.formatted"):
-                shown = str(value)
+                new_name = str(value)
         self._put_names(user, user_name, external_id)
-        return self._change(user, shown, active)
+        return self._change(user, new_name, active)
 
     def delete(self, user: UserRow) -> None:
         """Delete an account for good; runs in teams stay.
@@ -171,7 +171,7 @@ class ScimUsers:
             return None
         return user if user.created_via in _NAMED_BY_ADMINISTRATORS else None
 
-    def _create(self, user_name: str, address: str | None, shown: str | None) -> UserRow:
+    def _create(self, user_name: str, address: str | None, new_name: str | None) -> UserRow:
         base = suggested_name(user_name)
         for number in range(1, _MAX_NAMES):
             ending = "" if number == 1 else f"-{number}"
@@ -180,7 +180,7 @@ class ScimUsers:
                     base[: MAX_ENTITY_NAME - len(ending)] + ending,
                     self._by,
                     self._now_ms,
-                    display_name=shown or base,
+                    display_name=new_name or base,
                     address=address,
                     verified=True,
                     via="scim",
@@ -195,10 +195,10 @@ class ScimUsers:
         except NameTaken as error:
             raise ScimError(409, str(error), "uniqueness") from None
 
-    def _change(self, user: UserRow, shown: str | None, active: Any) -> UserRow:
-        if shown is not None and shown != user.display_name:
+    def _change(self, user: UserRow, new_name: str | None, active: Any) -> UserRow:
+        if new_name is not None and new_name != user.display_name:
             try:
-                name = display_name(shown)
+                name = display_name(new_name)
             except ValueError as error:
                 raise ScimError(400, str(error), "invalidValue") from None
             user = self._accounts.users.update(user.id, self._by, self._now_ms, display_name=name)

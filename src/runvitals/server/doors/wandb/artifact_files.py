@@ -233,23 +233,23 @@ def get_manifest(request: Request, name: str) -> Response:
 
 def _manifest(artifacts: ArtifactStore, version_id: int) -> Iterator[bytes]:
     yield _HEAD + b'"contents":{'
-    some: list[str] = []
+    entry_texts: list[str] = []
     first = True
     for entry in artifacts.entries.all(version_id):
-        shown: dict[str, Any] = {"digest": entry.digest}
+        entry_json: dict[str, Any] = {"digest": entry.digest}
         if entry.bytes is not None:
-            shown["size"] = entry.bytes
+            entry_json["size"] = entry.bytes
         if entry.reference is not None:
-            shown["ref"] = entry.reference
+            entry_json["ref"] = entry.reference
         else:
-            shown["birthArtifactID"] = node_id("Artifact", entry.birth_id or version_id)
+            entry_json["birthArtifactID"] = node_id("Artifact", entry.birth_id or version_id)
         if entry.extra:
-            shown["extra"] = entry.extra
-        some.append(f"{json.dumps(entry.path)}:{json.dumps(shown)}")
-        if len(some) >= _ENTRIES:
-            yield (("" if first else ",") + ",".join(some)).encode("ascii")
-            some, first = [], False
-    yield (("" if first or not some else ",") + ",".join(some)).encode("ascii") + b"}}"
+            entry_json["extra"] = entry.extra
+        entry_texts.append(f"{json.dumps(entry.path)}:{json.dumps(entry_json)}")
+        if len(entry_texts) >= _ENTRIES:
+            yield (("" if first else ",") + ",".join(entry_texts)).encode("ascii")
+            entry_texts, first = [], False
+    yield (("" if first or not entry_texts else ",") + ",".join(entry_texts)).encode("ascii") + b"}}"
 
 
 @router.get(

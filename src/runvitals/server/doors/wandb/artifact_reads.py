@@ -112,9 +112,9 @@ def artifact_types(
     """Return the types of a project's artifacts, by name."""
     page = page_of(after, first)
     types = _types(info.context, project)
-    shown = types[page.skip : page.skip + page.limit]
-    info.context.count_rows(len(shown))
-    return connection(shown, page, len(types))
+    page_types = types[page.skip : page.skip + page.limit]
+    info.context.count_rows(len(page_types))
+    return connection(page_types, page, len(types))
 
 
 @ARTIFACT_READS.field("Project", "artifactType")
@@ -253,11 +253,11 @@ def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, An
     page = page_of(how.get("after"), how.get("first"), 1000)
     names = artifacts_of(info.context).collections.aliases(collection.row.id)
     info.context.count_rows(min(len(names), page.limit))
-    shown = [
+    aliases = [
         {"id": f"ArtifactAlias:{collection.id}:{name}", "alias": name, "artifactCollection": collection}
         for name in names[page.skip : page.skip + page.limit]
     ]
-    return connection(shown, page, len(names))
+    return connection(aliases, page, len(names))
 
 
 def _versions(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
@@ -348,10 +348,10 @@ def _files(
         total = len(entries)
     else:
         entries, total = table.page(artifact.row.id, after or "", limit + 1), artifact.row.files
-    shown = entries[:limit]
-    context.count_rows(len(shown))
-    edges = [{"node": FileNode(artifact, entry, context), "cursor": entry.path} for entry in shown]
-    end = shown[-1].path if shown else None
+    page_entries = entries[:limit]
+    context.count_rows(len(page_entries))
+    edges = [{"node": FileNode(artifact, entry, context), "cursor": entry.path} for entry in page_entries]
+    end = page_entries[-1].path if page_entries else None
     return {"totalCount": total, "edges": edges, "pageInfo": page_info(end, len(entries) > limit)}
 
 

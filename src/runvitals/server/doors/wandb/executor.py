@@ -266,9 +266,9 @@ def _to_response(result: ExecutionResult) -> GraphQLResponse:
     body: dict[str, Any] = {"data": result.data}
     status, retry_after_s = 200, None
     if result.errors:
-        shown = [_to_json(error) for error in result.errors[:_MAX_ERRORS]]
-        body["errors"] = shown
-        for error, formatted in zip(result.errors, shown, strict=False):
+        errors = [_to_json(error) for error in result.errors[:_MAX_ERRORS]]
+        body["errors"] = errors
+        for error, formatted in zip(result.errors, errors, strict=False):
             code = formatted.get("extensions", {}).get("code")
             if isinstance(error.original_error, FailedRequest):
                 status = code

@@ -195,9 +195,9 @@ def _console_lines(view: RunView) -> list[dict[str, Any]]:
     last: dict[tuple[str, int | None, str], ConsolePiece] = {}
     for piece in pieces:
         source = (piece.host, piece.rank, piece.stream)
-        *whole, rest[source] = (rest.get(source, "") + piece.text).split("\n")
+        *texts, rest[source] = (rest.get(source, "") + piece.text).split("\n")
         last[source] = piece
-        for text in whole:
+        for text in texts:
             add(piece, text)
     for source, text in rest.items():
         if text:

@@ -70,8 +70,8 @@ class HistoryRows:
                 deadline.check()
                 rows = np.searchsorted(steps, of_steps)
                 np.maximum.at(times, rows, of_times)
-                there = values.view(np.int64) != GAP_BITS
-                self._columns.setdefault(name, []).append((rows[there] + before, values[there]))
+                has_value = values.view(np.int64) != GAP_BITS
+                self._columns.setdefault(name, []).append((rows[has_value] + before, values[has_value]))
             if others:
                 label = process.host, process.rank
                 rows_at.update(((*label, step), row) for row, step in enumerate(steps.tolist(), before))
@@ -165,11 +165,13 @@ class HistoryRows:
             if keys and name not in keys:
                 continue
             for rows, values in parts:
-                there = of_row[rows] >= 0
-                count += int(there.sum())
+                is_chosen = of_row[rows] >= 0
+                count += int(is_chosen.sum())
                 if count > MAX_RESPONSE_VALUES:
                     raise TooMuch(f"more than {MAX_RESPONSE_VALUES:,} values: request fewer rows or keys")
-                for row, value in zip(of_row[rows[there]].tolist(), values[there].tolist(), strict=True):
+                for row, value in zip(
+                    of_row[rows[is_chosen]].tolist(), values[is_chosen].tolist(), strict=True
+                ):
                     result[row][name] = value
         for name, others in self._others.items():
             if not keys or name in keys:
@@ -205,8 +207,8 @@ def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list
         deadline.check()
         name = f"system.{line.key}/l:{line.host}" if has_hosts else f"system.{line.key}"
         index = np.minimum(np.searchsorted(times, line.t), len(times) - 1)
-        there = (times[index] == line.t) & ~np.isnan(line.values)
-        for row, value in zip(index[there].tolist(), line.values[there].tolist(), strict=True):
+        has_value = (times[index] == line.t) & ~np.isnan(line.values)
+        for row, value in zip(index[has_value].tolist(), line.values[has_value].tolist(), strict=True):
             rows[row][name] = value
     return [row for row in rows if any(name.startswith("system.") for name in row)]
 

@@ -91,7 +91,7 @@ def _visibility(owner: Entity, access: str | None) -> str | None:
 def _change(registry: NamedRegistry, changes: dict[str, Any]) -> None:
     """Change what differs: all but the description needs the right to manage the registry."""
     table, row = registry.access.metadata_store.registries, registry.row
-    known = {
+    stored_values = {
         "name": row.name,
         "description": row.description,
         "visibility": row.visibility,
@@ -100,7 +100,7 @@ def _change(registry: NamedRegistry, changes: dict[str, Any]) -> None:
     # A registry of a team that the organisation reads has no word in wandb: it stays so.
     if row.visibility == "organisation" and changes.get("visibility") == "team":
         del changes["visibility"]
-    changed = {field: value for field, value in changes.items() if value != known[field]}
+    changed = {field: value for field, value in changes.items() if value != stored_values[field]}
     narrow = changed.keys() <= {"description"}
     action = Action.REGISTRY_LINK if narrow else Action.REGISTRY_MANAGE_ADMINS
     registry.access.require(registry.requester, action, registry.resource, f"registry {row.name!r}")

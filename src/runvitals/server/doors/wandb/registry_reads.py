@@ -92,9 +92,9 @@ def registries(
         "created_at": lambda registry: registry.created_ms,
     }
     registries = sorted_by(registries, order, by)
-    shown = [registry.project for registry in registries[page.skip : page.skip + page.limit]]
-    info.context.count_rows(len(shown))
-    return connection(shown, page, len(registries))
+    projects = [registry.project for registry in registries[page.skip : page.skip + page.limit]]
+    info.context.count_rows(len(projects))
+    return connection(projects, page, len(registries))
 
 
 @REGISTRY_READS.field("Entity", "artifactCollections")
@@ -116,9 +116,9 @@ def collections_of_registries(
     collections = sorted_by(
         _collections(context, node, project_filters, filters), order, ORDERS_OF_COLLECTIONS
     )
-    shown = collections[page.skip : page.skip + page.limit]
-    context.count_rows(len(shown))
-    return connection([collection_node(context, row) for row in shown], page, len(collections))
+    page_rows = collections[page.skip : page.skip + page.limit]
+    context.count_rows(len(page_rows))
+    return connection([collection_node(context, row) for row in page_rows], page, len(collections))
 
 
 @REGISTRY_READS.field("Entity", "artifactMemberships")

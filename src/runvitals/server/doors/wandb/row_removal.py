@@ -128,11 +128,11 @@ def _summaries(view: RunView) -> tuple[dict[str, LoggedValues], float | None]:
     last_steps: list[float] = []
     for process in view.logged_columns(()):
         for name, (steps, times, values) in process.columns.items():
-            there = ~np.isnan(values)
-            kept = values[there]
+            has_value = ~np.isnan(values)
+            kept = values[has_value]
             if not len(kept):
                 continue
-            last_steps.append(float(steps[there].max()))
+            last_steps.append(float(steps[has_value].max()))
             with np.errstate(over="ignore", invalid="ignore"):
                 part_values = LoggedValues(
                     len(kept),
@@ -140,7 +140,7 @@ def _summaries(view: RunView) -> tuple[dict[str, LoggedValues], float | None]:
                     float(kept.min()),
                     float(kept.max()),
                     float(kept[-1]),
-                    int(times[there][-1]),
+                    int(times[has_value][-1]),
                 )
             present = by_name.get(name)
             by_name[name] = part_values if present is None else _join(present, part_values)

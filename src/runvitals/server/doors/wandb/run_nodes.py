@@ -163,8 +163,8 @@ def iso_time(ms: int) -> str:
         >>> iso_time(1_760_000_000_125)
         '2025-10-09T08:53:20.125Z'
     """
-    whole = datetime.fromtimestamp(ms // 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{whole}.{ms % 1000:03d}Z"
+    seconds_text = datetime.fromtimestamp(ms // 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{seconds_text}.{ms % 1000:03d}Z"
 
 
 OF_LINK_MODEL: Final = "model-registry"

@@ -83,8 +83,8 @@ def summary_of(sections: RunSections) -> dict[str, Any]:
     sent = shared.get(FORM, {})
     rows_count = bool(own.get(OUTDATED)) or not sent
     summary: dict[str, Any] = {**own.get(SUMMARY, {}), **sent}
-    known = leaves(summary)
-    for name, leaf in known.items():
+    summary_leaves = leaves(summary)
+    for name, leaf in summary_leaves.items():
         value = changed.get(name, logged.get(name, leaf.value) if rows_count else _ABSENT)
         if value is not leaf.value and value != leaf.value:
             summary = _replaced(summary, leaf.path, value)
@@ -93,7 +93,7 @@ def summary_of(sections: RunSections) -> dict[str, Any]:
     return summary | {
         name: value
         for name, value in others.items()
-        if name not in known and (name in changed or name not in deleted)
+        if name not in summary_leaves and (name in changed or name not in deleted)
     }
 
 
@@ -170,14 +170,14 @@ def edited_summary(stored: RunSections, sent: Mapping[str, Any]) -> SentSummary:
     """
     before = summary_of(stored)
     sent = _as_stored(sent, before)
-    shown, after = leaves(before), leaves(sent)
+    old_leaves, new_leaves = leaves(before), leaves(sent)
     changes = changed_summary(stored, sent)
     removed, deleted = changes.removed, stored.shared.get(DELETED, {})
     # Objects that were set by others are by dotted name from now on.
-    if others := sorted(stored.shared.get(SUMMARY, {}).keys() - after.keys()):
+    if others := sorted(stored.shared.get(SUMMARY, {}).keys() - new_leaves.keys()):
         removed[SUMMARY] = others
     changes.sections.pop(DELETED, None)
-    if missing := sorted(shown.keys() - after.keys() - deleted.keys()):
+    if missing := sorted(old_leaves.keys() - new_leaves.keys() - deleted.keys()):
         changes.sections[DELETED] = dict.fromkeys(missing, True)
     return changes
 

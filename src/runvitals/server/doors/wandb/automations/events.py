@@ -227,7 +227,12 @@ def _all_of(fields: Fields) -> Iterator[tuple[str, str, Any]]:
 
 def _pattern(name: str, operator: str, value: Any) -> str:
     """Return the regular expression for a condition on a text."""
-    if operator == "$in" and isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+    if (
+        operator == "$in"
+        and isinstance(value, list)
+        and value
+        and all(isinstance(text, str) for text in value)
+    ):
         return f"^({'|'.join(map(re.escape, value))})$"
     if isinstance(value, str) and value:
         if operator == "$regex":

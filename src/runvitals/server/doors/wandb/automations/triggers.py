@@ -92,7 +92,7 @@ def project_triggers(node: ProjectNode | Mapping[str, Any], info: Info) -> list[
         return triggers
     if not _is_organisation(info.context, node.entity) and not _may_read(info.context, node.entity):
         return []
-    return [one for one in _triggers(info.context, node.entity) if one["scope"]["id"] == node.id]
+    return [trigger for trigger in _triggers(info.context, node.entity) if trigger["scope"]["id"] == node.id]
 
 
 @AUTOMATIONS.field("Mutation", "createFilterTrigger")
@@ -331,8 +331,8 @@ def _triggers(context: GraphQLContext, node: EntityNode) -> list[dict[str, Any]]
     is_organisation = _is_organisation(context, node) and node.number is not None
     team = node.number if is_organisation else _team(context, node, Action.AUTOMATION_READ)
     rows = context.metadata_store.alerts.automations.of_team(team or 0)
-    shown = (_trigger(context, node, row) for row in rows if _may_read(context, node, row.registry_id))
-    return [trigger for trigger in shown if trigger is not None]
+    triggers = (_trigger(context, node, row) for row in rows if _may_read(context, node, row.registry_id))
+    return [trigger for trigger in triggers if trigger is not None]
 
 
 def _trigger(context: GraphQLContext, node: EntityNode, row: AutomationRow) -> dict[str, Any] | None:
@@ -409,8 +409,8 @@ def _their_action(context: GraphQLContext, node: EntityNode, row: AutomationRow)
 
 def _integration(row: StoredDestination, node: EntityNode) -> dict[str, Any]:
     if row.kind == "slack":
-        shown = {"teamName": node.name, "channelName": row.name}
-        return {"__typename": _SLACK, "id": node_id(_SLACK, row.id), **shown}
+        channel = {"teamName": node.name, "channelName": row.name}
+        return {"__typename": _SLACK, "id": node_id(_SLACK, row.id), **channel}
     url = row.settings.get("url", "")
     return {"__typename": _WEBHOOK, "id": node_id(_WEBHOOK, row.id), "name": row.name, "urlEndpoint": url}
 

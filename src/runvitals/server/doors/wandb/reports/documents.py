@@ -71,7 +71,7 @@ def received(
     spec: Mapping[str, Any],
     entity: str,
     project: str,
-    shown: Sequence[tuple[str | None, Mapping[str, Any]]],
+    client_blocks: Sequence[tuple[str | None, Mapping[str, Any]]],
     present: Mapping[str, Mapping[str, Any]],
 ) -> tuple[list[dict[str, Any]], list[tuple[str | None, Mapping[str, Any]]]]:
     """Return our blocks for a specification, and the client's blocks with the ids of ours.
@@ -81,7 +81,7 @@ def received(
 
     Args:
         entity, project: those of the report.
-        shown: what clients get for the present report, as `shown_blocks` returns it.
+        client_blocks: what clients get for the present report, as `shown_blocks` returns it.
         present: our present blocks by id.
 
     Raises:
@@ -91,9 +91,9 @@ def received(
     blocks: list[dict[str, Any]] = []
     pairs: list[tuple[str | None, Mapping[str, Any]]] = []
     ids = set(present)
-    for index, (block, shown_index) in enumerate(zip(sent, _shown_indices(sent, shown), strict=True)):
-        own_id = None if shown_index is None else shown[shown_index][0]
-        is_same = shown_index is not None and _normal(shown[shown_index][1]) == _normal(block)
+    for index, (block, shown_index) in enumerate(zip(sent, _shown_indices(sent, client_blocks), strict=True)):
+        own_id = None if shown_index is None else client_blocks[shown_index][0]
+        is_same = shown_index is not None and _normal(client_blocks[shown_index][1]) == _normal(block)
         own = dict(present[own_id]) if is_same and own_id else _own_block(block, entity, project)
         if own is not None:
             own["id"] = own_id or _new_id(block, index, ids)
@@ -104,21 +104,21 @@ def received(
 
 
 def _shown_indices(
-    sent: Sequence[Mapping[str, Any]], shown: Sequence[tuple[str | None, Mapping[str, Any]]]
+    sent: Sequence[Mapping[str, Any]], client_blocks: Sequence[tuple[str | None, Mapping[str, Any]]]
 ) -> list[int | None]:
     """Return which of the shown blocks each sent one is: the same, or the same one changed; None: a new one.
 
     A changed block is of the same type, between the same neighbours.
     """
     same: dict[str, deque[int]] = {}
-    for index, (_, block) in enumerate(shown):
+    for index, (_, block) in enumerate(client_blocks):
         same.setdefault(_normal(block), deque()).append(index)
     shown_indices: list[int | None] = []
     for block in sent:
         equal = same.get(_normal(block))
         shown_indices.append(equal.popleft() if equal else None)
-    free = set(range(len(shown))) - {index for index in shown_indices if index is not None}
-    following = [len(shown)] * len(sent)
+    free = set(range(len(client_blocks))) - {index for index in shown_indices if index is not None}
+    following = [len(client_blocks)] * len(sent)
     for index in range(len(sent) - 2, -1, -1):
         shown_index = shown_indices[index + 1]
         following[index] = following[index + 1] if shown_index is None else shown_index
@@ -129,7 +129,7 @@ def _shown_indices(
             between = range(previous + 1, following[index])
             kind = block.get("type")
             shown_index = next(
-                (at for at in between if at in free and shown[at][1].get("type") == kind), None
+                (at for at in between if at in free and client_blocks[at][1].get("type") == kind), None
             )
             shown_indices[index] = shown_index
             free.discard(-1 if shown_index is None else shown_index)
@@ -158,17 +158,19 @@ def shown_blocks(
             rest = []
     if spec is None:
         rest = [(None, _PARAGRAPH)]
-    shown: list[tuple[str | None, Mapping[str, Any]]] = [] if spec is not None else [(None, _PARAGRAPH)]
+    client_blocks: list[tuple[str | None, Mapping[str, Any]]] = (
+        [] if spec is not None else [(None, _PARAGRAPH)]
+    )
     for block in blocks:
         if block["id"] in before and at_spec.get(block["id"]) == block:
-            shown += before[block["id"]]
+            client_blocks += before[block["id"]]
         else:
-            shown.append((block["id"], _wandb_block(block)))
-    return [*shown, *rest]
+            client_blocks.append((block["id"], _wandb_block(block)))
+    return [*client_blocks, *rest]
 
 
 def spec_text(
-    shown: Sequence[tuple[str | None, Mapping[str, Any]]],
+    client_blocks: Sequence[tuple[str | None, Mapping[str, Any]]],
     spec: SentSpec | None,
     settings: Mapping[str, Any] | None = None,
 ) -> str:
@@ -178,10 +180,13 @@ def spec_text(
         settings: added to `panelSettings`, which clients send back.
     """
     rest = spec.rest if spec is not None else {"version": _VERSION, "width": _WIDTHS[0]}
-    whole = {"authors": [], "discussionThreads": [], "panelSettings": {}, **rest}
-    sent_settings = whole["panelSettings"] if isinstance(whole["panelSettings"], dict) else {}
-    whole |= {"panelSettings": {**sent_settings, **(settings or {})}, "blocks": [block for _, block in shown]}
-    return json.dumps(whole, ensure_ascii=False)
+    specification = {"authors": [], "discussionThreads": [], "panelSettings": {}, **rest}
+    sent_settings = specification["panelSettings"] if isinstance(specification["panelSettings"], dict) else {}
+    specification |= {
+        "panelSettings": {**sent_settings, **(settings or {})},
+        "blocks": [block for _, block in client_blocks],
+    }
+    return json.dumps(specification, ensure_ascii=False)
 
 
 def rest_of(spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -219,10 +224,10 @@ def _wandb_block(block: Mapping[str, Any]) -> Mapping[str, Any]:
     return texts.block_of(block["text"])
 
 
-def _new_id(block: Mapping[str, Any], index: int, taken: set[str]) -> str:
+def _new_id(block: Mapping[str, Any], index: int, ids: set[str]) -> str:
     own_id = panels.report_id(f"{index} {_normal(block)}")
     number = 0
-    while own_id in taken:
+    while own_id in ids:
         number += 1
         own_id = panels.report_id(f"{index} {number} {_normal(block)}")
     return own_id

@@ -202,27 +202,27 @@ def _settings(
     names = _names(kind, config)
     pattern = str(config.get("metricRegex") or "") if config.get("useMetricRegex") else ""
     expressions = [str(text) for text in config.get("expressions") or () if text]
-    given: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if kind == "text":
-        shown = f"A panel of W&B ({view_type[:40]}) is not shown here."
-        given["text"] = str(config.get("value") or "") if view_type == "Markdown Panel" else shown
+        notice = f"A panel of W&B ({view_type[:40]}) is not shown here."
+        settings["text"] = str(config.get("value") or "") if view_type == "Markdown Panel" else notice
     if kind == "line":
         axis = str(config.get("xAxis") or "_step")
-        given["x"] = _AXES.get(axis, f"metric:{axis}")
-        given["logx"] = bool(config.get("xLogScale"))
-        given["y"] = "log" if config.get("yLogScale") else "auto"
-        given["smoothing"] = _smoothing(config)
+        settings["x"] = _AXES.get(axis, f"metric:{axis}")
+        settings["logx"] = bool(config.get("xLogScale"))
+        settings["y"] = "log" if config.get("yLogScale") else "auto"
+        settings["smoothing"] = _smoothing(config)
     metrics = [metric_expression(_query(name)) for name in names]
     if kind == "scatter":
-        metrics, given["across"] = metrics[1:], metrics[0] if metrics else ""
+        metrics, settings["across"] = metrics[1:], metrics[0] if metrics else ""
     if expressions:
         metrics = [_VARIABLE.sub(_expression_of, text) for text in expressions]
         names = [name for text in expressions for name in _VARIABLE.findall(text)]
     queries = [{"source": "logged", "pattern": pattern}] if pattern else [_query(name) for name in names]
-    if str(given.get("x", "")).startswith("metric:"):
-        queries.append(_query(given["x"].removeprefix("metric:")))
+    if str(settings.get("x", "")).startswith("metric:"):
+        queries.append(_query(settings["x"].removeprefix("metric:")))
     unique = list({json.dumps(query, sort_keys=True): query for query in queries}.values())
-    return panel_settings(kind, metrics=[] if pattern else metrics, pattern=pattern, **given), unique
+    return panel_settings(kind, metrics=[] if pattern else metrics, pattern=pattern, **settings), unique
 
 
 def _names(kind: str, config: Mapping[str, Any]) -> list[str]:

@@ -29,7 +29,7 @@ def access_tokens(node: ReportView, info: Info) -> list[dict[str, Any]]:
     if not context.access.may(context.requester, Action.REPORT_SHARE_PUBLIC, item):
         return []
     rows = context.access.accounts.guest_links.all(context.now_ms(), report_id=node.row.id)
-    return [{**_shown(f"link-{node.row.id}-{row.id}"), "projects": [node.project]} for row in rows]
+    return [{**_token_json(f"link-{node.row.id}-{row.id}"), "projects": [node.project]} for row in rows]
 
 
 @REPORT_LINKS.field("Mutation", "createAccessToken")
@@ -43,7 +43,7 @@ def create_access_token(_: None, info: Info, input: dict[str, Any]) -> dict[str,
         raise InvalidArgument("nobody else can read a draft: save the report without draft=True first")
     links = context.access.accounts.guest_links
     secret, _row = links.create(context.requester.actor, context.now_ms(), report_id=row.id)
-    return {"accessToken": _shown(secret)}
+    return {"accessToken": _token_json(secret)}
 
 
 @REPORT_LINKS.field("Mutation", "updateAccessTokenProjects")
@@ -87,5 +87,5 @@ def _find(context: GraphQLContext, token: str) -> GuestLinkRow | None:
     return link
 
 
-def _shown(token: str) -> dict[str, Any]:
+def _token_json(token: str) -> dict[str, Any]:
     return {"token": token, "type": _PUBLIC, "revokedAt": None, "projects": []}

@@ -147,8 +147,8 @@ def spec(node: ReportView, info: Info) -> str:
     context = info.context
     document = _document(context, node)
     sent = _sent_spec(context, node.row.id)
-    shown = documents.shown_blocks(document["blocks"], sent, _blocks_at(context, node.row.id, sent))
-    return documents.spec_text(shown, sent, {_REVISION: node.revision})
+    client_blocks = documents.shown_blocks(document["blocks"], sent, _blocks_at(context, node.row.id, sent))
+    return documents.spec_text(client_blocks, sent, {_REVISION: node.revision})
 
 
 @REPORT_VIEWS.field("Mutation", "upsertView")
@@ -208,9 +208,9 @@ def _change(context: GraphQLContext, sent: dict[str, Any]) -> tuple[ReportRow, P
         raise InvalidArgument(
             f"revision {base_revision} of the report is not kept: load the report again, and change that"
         ) from None
-    shown = documents.shown_blocks(base["blocks"], before, _blocks_at(context, row.id, before))
+    client_blocks = documents.shown_blocks(base["blocks"], before, _blocks_at(context, row.id, before))
     present = {block["id"]: block for block in base["blocks"]}
-    blocks, pairs = documents.received(specification, row.entity, row.project, shown, present)
+    blocks, pairs = documents.received(specification, row.entity, row.project, client_blocks, present)
     document = _checked(sent, blocks, base)
     try:
         saved = reports.save(row.id, base_revision, document, author_of(context.requester), context.now_ms())
@@ -276,8 +276,8 @@ def _view(context: GraphQLContext, row: ReportRow, item: ProjectItem) -> ReportV
         entity = context.entity_named(row.entity)
         project = ProjectNode(row.project_id, row.project, entity, item.project)
     may_update = context.access.may(context.requester, Action.REPORT_UPDATE, item)
-    shown = row.head_revision if may_update or row.published_revision is None else row.published_revision
-    return ReportView(row, project, shown)
+    revision = row.head_revision if may_update or row.published_revision is None else row.published_revision
+    return ReportView(row, project, revision)
 
 
 def _views_of(context: GraphQLContext, node: ProjectNode) -> list[ReportView]:

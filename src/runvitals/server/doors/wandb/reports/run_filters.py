@@ -139,7 +139,7 @@ def _items(terms: Sequence[Term]) -> list[dict[str, Any]]:
     groups = []
     for term in terms:
         either = term.condition.terms if isinstance(term.condition, AnyOf) else (term,)
-        leaves = [leaf for one in either if (leaf := _sent_leaf(one))]
+        leaves = [leaf for part in either if (leaf := _sent_leaf(part))]
         if len(leaves) < len(either):
             return []
         groups.append(_connected(leaves, "OR"))
@@ -161,13 +161,17 @@ def _sent_leaf(term: Term) -> dict[str, Any] | None:
             return None
         return _sent_equality({"section": "run", "name": name}, exact, term.negated)
     predicates = condition.alternatives if isinstance(condition, FieldComparison) else ()
-    equal = [one for one in predicates if isinstance(one, Predicate) and one.operator == "="]
+    equal = [
+        predicate
+        for predicate in predicates
+        if isinstance(predicate, Predicate) and predicate.operator == "="
+    ]
     fields = set(term.fields)
     if len(fields) != 1:
         return None
     key = _sent_key(fields.pop())
     if len(equal) == len(predicates):
-        return _sent_equality(key, [_sent_value(one) for one in equal], term.negated)
+        return _sent_equality(key, [_sent_value(predicate) for predicate in equal], term.negated)
     first = predicates[0]
     if len(predicates) > 1 or term.negated or not isinstance(first, Predicate):
         return None
@@ -238,7 +242,11 @@ def _any_of(alternatives: Sequence[_Clauses]) -> _Clauses:
     for other in alternatives[1:]:
         if len(clauses) * len(other) > MAX_TERMS:
             raise _inexpressible("too many combinations of AND and OR")
-        clauses = [[*one, *(leaf for leaf in two if leaf not in one)] for one in clauses for two in other]
+        clauses = [
+            [*clause, *(leaf for leaf in other_clause if leaf not in clause)]
+            for clause in clauses
+            for other_clause in other
+        ]
     return clauses
 
 
