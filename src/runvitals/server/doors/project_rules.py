@@ -56,9 +56,9 @@ class ProjectRules:
         if address.project is None:
             return DEFAULT_RULES
         whose = address.entity or home_of(scope)
-        kept = self._kept.get((whose, address.project))
-        if kept is not None and self._monotonic() < kept.until_s:
-            return kept.rules
+        kept_rules = self._kept.get((whose, address.project))
+        if kept_rules is not None and self._monotonic() < kept_rules.until_s:
+            return kept_rules.rules
         rules = await anyio.to_thread.run_sync(self._read, whose, address.project)
         if len(self._kept) >= _MAX_KEPT:
             self._kept.clear()

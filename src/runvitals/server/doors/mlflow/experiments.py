@@ -85,11 +85,17 @@ class Experiments:
         """
         if name == DEFAULT_NAME and (default := self._default() or self.unused_default()) is not None:
             return default
-        named = [experiment for experiment in self._table.named(name) if self.name_of(experiment) == name]
+        experiments = [
+            experiment for experiment in self._table.named(name) if self.name_of(experiment) == name
+        ]
         entity, slash, rest = name.partition("/")
         if slash:
-            named += [experiment for experiment in self._table.named(rest) if experiment.entity == entity]
-        return next((experiment for experiment in named if self.may(experiment, Action.PROJECT_READ)), None)
+            experiments += [
+                experiment for experiment in self._table.named(rest) if experiment.entity == entity
+            ]
+        return next(
+            (experiment for experiment in experiments if self.may(experiment, Action.PROJECT_READ)), None
+        )
 
     def all(self) -> list[StoredExperiment]:
         """Return the readable experiments, by id."""

@@ -83,15 +83,15 @@ def _dataset_input(sent: SentMessage) -> dict[str, Any]:
     if not isinstance(dataset, dict):
         raise invalid("Missing value for required parameter 'dataset'.")
     fields = SentMessage(dataset)
-    kept = {name: text for name, most in _DATASET_FIELDS.items() if (text := fields.text(name, most=most))}
+    texts = {name: text for name, most in _DATASET_FIELDS.items() if (text := fields.text(name, most=most))}
     for name in _REQUIRED:
-        if name not in kept:
+        if name not in texts:
             raise invalid(f"Missing value for required parameter 'dataset.{name}'.")
     tags = [
         {"key": tag.required("key", most=255), "value": tag.text("value", most=500) or ""}
         for tag in map(SentMessage, sent.objects("tags"))
     ]
-    return {"tags": tags, "dataset": kept}
+    return {"tags": tags, "dataset": texts}
 
 
 @router.post("/experiments/search-datasets", needs("filtered run:read"))

@@ -72,10 +72,12 @@ def get(model_id: ModelId, models: TheLoggedModels) -> Response:
 def finalize(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
     """Set the status of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
-    named = sent.required_identifier("status")
-    status = STATUSES.get(named, named)
+    status_name = sent.required_identifier("status")
+    status = STATUSES.get(status_name, status_name)
     if status not in STATUSES.values():
-        raise invalid(f"Invalid model status: {named[:60]}. Expected statuses: {sorted(STATUSES.values())}")
+        raise invalid(
+            f"Invalid model status: {status_name[:60]}. Expected statuses: {sorted(STATUSES.values())}"
+        )
     models.table.change(model.uid, models.now_ms, status=status)
     return _respond(models, model)
 

@@ -111,11 +111,11 @@ class MetricColumns(NamedTuple):
         name = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
         return cls(list(numbers), name, values, timestamps, steps)
 
-    def with_names(self, named: Sequence[str]) -> MetricColumns:
+    def with_names(self, name_of_each: Sequence[str]) -> MetricColumns:
         """Return the same with other names, which may be equal."""
-        names = list(dict.fromkeys(named))
+        names = list(dict.fromkeys(name_of_each))
         numbers = {name: index for index, name in enumerate(names)}
-        return self._replace(names=names, name=np.array([numbers[name] for name in named])[self.name])
+        return self._replace(names=names, name=np.array([numbers[name] for name in name_of_each])[self.name])
 
     def of_names(self, selects: Callable[[str], bool]) -> tuple[MetricColumns, MetricColumns]:
         """Return the values of those names that are wanted, and all others."""

@@ -50,11 +50,11 @@ class MetricValues(NamedTuple):
             order = order[(steps >= start) & (steps <= end)]
         if len(order) <= most:
             return [int(index) for index in order]
-        kept = {int(index) for index in np.linspace(0, len(order) - 1, max(1, most - 2)).astype(np.int64)}
+        indices = {int(index) for index in np.linspace(0, len(order) - 1, max(1, most - 2)).astype(np.int64)}
         values = self.values[order]
         if most > 2 and not np.isnan(values).all():
-            kept |= {int(np.nanargmin(values)), int(np.nanargmax(values))}
-        return [int(order[index]) for index in sorted(kept)]
+            indices |= {int(np.nanargmin(values)), int(np.nanargmax(values))}
+        return [int(order[index]) for index in sorted(indices)]
 
 
 class HistoryPoint(NamedTuple):
@@ -155,9 +155,9 @@ def points_json(name: str, history: MetricValues, indices: Iterable[int]) -> lis
 
     There may be many.
     """
-    chosen = np.fromiter(indices, np.int64)
+    positions = np.fromiter(indices, np.int64)
     times, steps = (
-        column[chosen].astype(np.int64).tolist() for column in (history.timestamps, history.steps)
+        column[positions].astype(np.int64).tolist() for column in (history.timestamps, history.steps)
     )
     return [
         {
@@ -166,7 +166,7 @@ def points_json(name: str, history: MetricValues, indices: Iterable[int]) -> lis
             "timestamp": time,
             "step": step,
         }
-        for value, time, step in zip(history.values[chosen].tolist(), times, steps, strict=True)
+        for value, time, step in zip(history.values[positions].tolist(), times, steps, strict=True)
     ]
 
 

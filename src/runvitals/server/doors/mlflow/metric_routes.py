@@ -128,7 +128,7 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
     most = MAX_HISTORY if most is None else min(most, PAGE)
     values, end = await RunReads(request).history_page(number, name, first, most)
     more = {"next_page_token": token(end, query)} if end < len(values.values) else {}
-    return await _respond(request, name, [_Chosen(values, range(min(first, end), end))], more)
+    return await _respond(request, name, [_Selection(values, range(min(first, end), end))], more)
 
 
 @router.get("/metrics/get-history-bulk", *READS)
@@ -140,13 +140,13 @@ async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Res
     if not name:
         raise invalid("GetMetricHistoryBulk request must specify a metric_key.")
     most = min(sent.integer("max_results") or MAX_BULK, MAX_BULK)
-    chosen: list[_Chosen] = []
+    selections: list[_Selection] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
         end = min(len(values.values), most)
-        chosen.append(_Chosen(values, range(end), run_id))
+        selections.append(_Selection(values, range(end), run_id))
         most -= end
-    return await _respond(request, name, chosen)
+    return await _respond(request, name, selections)
 
 
 @router.get("/metrics/get-history-bulk-interval", *READS)
@@ -171,14 +171,14 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
         raise invalid("If either start step or end step are specified, both must be specified.")
     if start is not None and end is not None and start > end:
         raise invalid(f"end_step must be greater than start_step. Found start_step={start}, end_step={end}.")
-    chosen: list[_Chosen] = []
+    selections: list[_Selection] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
-        chosen.append(_Chosen(values, values.spaced_indices(most, start, end), run_id))
-    return await _respond(request, name, chosen)
+        selections.append(_Selection(values, values.spaced_indices(most, start, end), run_id))
+    return await _respond(request, name, selections)
 
 
-class _Chosen(NamedTuple):
+class _Selection(NamedTuple):
     """Some values of a metric, by their indices, and the run to name with them."""
 
     values: MetricValues
@@ -187,13 +187,13 @@ class _Chosen(NamedTuple):
 
 
 async def _respond(
-    request: Request, name: str, chosen: Sequence[_Chosen], more: Mapping[str, str] | None = None
+    request: Request, name: str, selections: Sequence[_Selection], more: Mapping[str, str] | None = None
 ) -> Response:
     """Return a response with values of a metric. It is put together in a thread: 25,000 take 0.1 s."""
 
     def put_together() -> bytes:
         metrics: list[dict[str, Any]] = []
-        for values, indices, run_id in chosen:
+        for values, indices, run_id in selections:
             points = points_json(name, values, indices)
             metrics += points if run_id is None else [{**point, "run_id": run_id} for point in points]
         return encode({"metrics": metrics, **(more or {})})

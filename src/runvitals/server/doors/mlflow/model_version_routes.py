@@ -118,8 +118,8 @@ def _origin(request: Request, source: str, registry: ModelRegistry, logged: Logg
         location = logged.location(model)
         return _Source(location, model.run_uid, files_of_source(request, location))
     if len(parts) == 2 and parts[1].isascii() and parts[1].isdecimal() and len(parts[1]) < 10:
-        named = registry.find(parts[0], Action.REGISTRY_DOWNLOAD)
-        version = registry.version(named, int(parts[1]))
+        registered_model = registry.find(parts[0], Action.REGISTRY_DOWNLOAD)
+        version = registry.version(registered_model, int(parts[1]))
         return _Source(version.location, version.run_uid, {}, version.version_id)
     raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"there is no model {source[:200]!r}")
 

@@ -93,15 +93,15 @@ class OtlpGrpcServer:
     def _post(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, str | None, bytes]:
         """Return status, Retry-After and body of the server's response."""
         while True:
-            kept = self._idle.pop() if self._idle else None
-            connection = kept or http.client.HTTPConnection(*self._server, timeout=_TIMEOUT_S)
+            idle_connection = self._idle.pop() if self._idle else None
+            connection = idle_connection or http.client.HTTPConnection(*self._server, timeout=_TIMEOUT_S)
             try:
                 connection.request("POST", METRICS[0], body, {"Content-Type": CONTENT_TYPE, **headers})
                 response = connection.getresponse()
                 result = response.status, response.headers.get("Retry-After"), response.read()
             except (OSError, http.client.HTTPException):
                 connection.close()
-                if kept is None:  # the server closes connections that were idle for long
+                if idle_connection is None:  # the server closes connections that were idle for long
                     raise
             else:
                 self._idle.append(connection)

@@ -121,10 +121,10 @@ async def _respond_status(scope: Scope, send: Send, head: Message, body: bytes) 
         why = str(msgspec.json.decode(body)["error"])
     except (msgspec.MsgspecError, TypeError, LookupError):
         why = body[:1000].decode("utf-8", "replace")
-    kept = [
+    headers = [
         (name, value) for name, value in head["headers"] if name not in (b"content-type", b"content-length")
     ]
-    await _respond(send, http_status(status), failure(status, why, as_json), as_json, kept)
+    await _respond(send, http_status(status), failure(status, why, as_json), as_json, headers)
 
 
 def _is_json(scope: Scope) -> bool:

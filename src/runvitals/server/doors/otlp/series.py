@@ -277,15 +277,15 @@ class ResourceSeries:
 
     def new_histogram(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> HistogramSeries:
         """Return the same of a histogram or summary."""
-        named = {**resource.attributes_of(encoded), **self._folded}
-        self._run.count_series(named)
+        attributes = {**resource.attributes_of(encoded), **self._folded}
+        self._run.count_series(attributes)
         totals = None
         if metric.is_delta:
-            count, total = (folded_key(f"{metric.name}.{part}", named) for part in ("count", "sum"))
+            count, total = (folded_key(f"{metric.name}.{part}", attributes) for part in ("count", "sum"))
             host = self.route.host
             totals = self._run.total(host, count), self._run.total(host, total)
         self._run.name(metric)
-        series = HistogramSeries(metric.name, named, totals)
+        series = HistogramSeries(metric.name, attributes, totals)
         self.histograms(metric)[encoded] = series
         return series
 

@@ -65,14 +65,14 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
         present = np.array([line.present for line in lines])
         if node.operator in _CHOOSING:
             if node.operator == "limitk":
-                chosen = _first(lines, present, parameters)
+                is_chosen = _first(lines, present, parameters)
             elif node.operator == "limit_ratio":
-                chosen = present & _shares(lines, parameters)
+                is_chosen = present & _shares(lines, parameters)
             else:
-                chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
+                is_chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
             result += [
                 VectorSeries(line.labels, line.values, keep)
-                for line, keep in zip(lines, chosen, strict=True)
+                for line, keep in zip(lines, is_chosen, strict=True)
                 if keep.any()
             ]
             continue
@@ -93,10 +93,10 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
 def _group(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
     groups: dict[Labels, Vector] = {}
     for line in vector:
-        kept = only(line.labels, node.labels)
+        labels = only(line.labels, node.labels)
         if node.without:
-            kept = without(line.labels, (*node.labels, NAME))
-        groups.setdefault(kept, []).append(line)
+            labels = without(line.labels, (*node.labels, NAME))
+        groups.setdefault(labels, []).append(line)
     return groups
 
 
@@ -121,8 +121,8 @@ def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
         counts = np.zeros((len(different), values.shape[1]))
         np.add.at(counts, (value_index.reshape(-1), steps), 1.0)
         for value, counted in zip(different.tolist(), counts, strict=True):
-            named = sorted_labels({**dict(labels), label: number(value)})
-            result.append(VectorSeries(named, counted, counted > 0))
+            value_labels = sorted_labels({**dict(labels), label: number(value)})
+            result.append(VectorSeries(value_labels, counted, counted > 0))
     return result
 
 
@@ -136,8 +136,8 @@ def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> 
     order = np.argsort(np.where(present, ranked, np.nan), axis=0, kind="stable")  # NaN is sorted last
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(len(values))[:, None], axis=0)
-    chosen: Flags = present & (rank < _limits(counts, len(values)))
-    return chosen
+    is_chosen: Flags = present & (rank < _limits(counts, len(values)))
+    return is_chosen
 
 
 def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
@@ -149,8 +149,8 @@ def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
     order = sorted(range(len(lines)), key=lambda index: lines[index].labels)
     before = np.empty_like(present, dtype=np.int64)
     before[order] = np.cumsum(present[order], axis=0) - present[order]
-    chosen: Flags = present & (before < _limits(counts, len(lines)))
-    return chosen
+    is_chosen: Flags = present & (before < _limits(counts, len(lines)))
+    return is_chosen
 
 
 def _shares(lines: Vector, ratios: Floats) -> Flags:

@@ -266,8 +266,8 @@ class Evaluator:
     ) -> VectorSeries:
         arguments = np.zeros(len(self._steps)) if parameters is None else parameters
         line = over_windows(samples, windows, OVER_TIME[name], arguments)
-        kept = line.labels if name == range_functions.KEEPS_NAME else without(line.labels, (NAME,))
-        return VectorSeries(kept, line.values, line.present)
+        labels = line.labels if name == range_functions.KEEPS_NAME else without(line.labels, (NAME,))
+        return VectorSeries(labels, line.values, line.present)
 
     # -- arguments
 

@@ -122,8 +122,8 @@ def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
         if node.operator == "and" and match is not None:
             result.append(VectorSeries(line.labels, line.values, line.present & match))
         elif node.operator == "unless":
-            kept = line.present if match is None else line.present & ~match
-            result.append(VectorSeries(line.labels, line.values, kept))
+            present = line.present if match is None else line.present & ~match
+            result.append(VectorSeries(line.labels, line.values, present))
     return result
 
 
@@ -143,18 +143,18 @@ def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
             continue
         pair = (other.values, line.values) if matching.side == "right" else (line.values, other.values)
         values, holds = _compute(node, *pair)
-        both = line.present & other.present
+        present = line.present & other.present
         labels = _result_labels(node, line.labels, other.labels)
         key = labels if matching.side else signature
-        if (matched.get(key, np.zeros(len(both), np.bool_)) & both).any():
+        if (matched.get(key, np.zeros(len(present), np.bool_)) & present).any():
             side = (
                 "grouping labels must ensure unique matches"
                 if matching.side
                 else ("matching labels must be unique on one side")
             )
             raise QueryError(f"multiple matches for labels: {side}", "execution")
-        matched[key] = matched.get(key, np.zeros(len(both), np.bool_)) | both
-        result.append(VectorSeries(labels, values, both & holds))
+        matched[key] = matched.get(key, np.zeros(len(present), np.bool_)) | present
+        result.append(VectorSeries(labels, values, present & holds))
     return result
 
 

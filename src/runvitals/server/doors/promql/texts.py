@@ -47,13 +47,13 @@ def text_of(node: syntax.Expression) -> str:
 
 
 def _selector(node: syntax.Selector) -> str:
-    named = node.matchers[:1] if node.matchers and _is_name(node) else ()
+    name_matchers = node.matchers[:1] if node.matchers and _is_name(node) else ()
     inner = ",".join(
         f"{matcher.label}{matcher.operator}{json.dumps(matcher.value, ensure_ascii=False)}"
-        for matcher in node.matchers[len(named) :]
+        for matcher in node.matchers[len(name_matchers) :]
     )
     window = f"[{duration_text(node.range_ms)}]" if node.range_ms else ""
-    name = named[0].value if named else ""
+    name = name_matchers[0].value if name_matchers else ""
     return f"{name}{f'{{{inner}}}' if inner or not name else ''}{window}{_modifiers(node)}"
 
 

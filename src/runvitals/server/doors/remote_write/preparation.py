@@ -190,14 +190,14 @@ def _derive(
         return []
     touched: dict[DerivedMetric, Target] = {}
     numbers = series[rows]
-    for number, where, time_ms, value in zip(
+    for number, target_number, time_ms, value in zip(
         numbers.tolist(),
         table.target[numbers].tolist(),
         t[rows].tolist(),
         values[rows].tolist(),
         strict=True,
     ):
-        target = table.targets[where]
+        target = table.targets[target_number]
         for input_ in table.inputs[number]:
             touched[target.add_input(input_, time_ms, value)] = target
     return [
@@ -230,12 +230,12 @@ def _group(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: 
     start = 0
     for end in ends:
         columns = column[start:end]
-        where = table.targets[int(target[start])]
+        row_target = table.targets[int(target[start])]
         packed = columns.tobytes()
-        key = (id(where), packed)
+        key = (id(row_target), packed)
         rows = grouped.get(key)
         if rows is None:
-            rows = grouped[key] = _Rows(where, columns.tolist(), packed)
+            rows = grouped[key] = _Rows(row_target, columns.tolist(), packed)
         rows.rows.append(_Row(int(t[start]), values[start:end]))
         start = end
     return grouped

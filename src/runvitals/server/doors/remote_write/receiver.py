@@ -171,10 +171,10 @@ class RemoteWrite:
         if tables is None or len(tables.series) >= MAX_SERIES // 2:  # the other half is for this request
             tables = _Tables(sender, self._told_apart or ToldApart())
         self._tables[sender] = tables
-        kept = sum(len(each.series) for each in self._tables.values())
-        while len(self._tables) > MAX_TABLES or (kept > MAX_KEPT and len(self._tables) > 1):
+        series_count = sum(len(each.series) for each in self._tables.values())
+        while len(self._tables) > MAX_TABLES or (series_count > MAX_KEPT and len(self._tables) > 1):
             _, oldest = self._tables.popitem(last=False)
-            kept -= len(oldest.series)
+            series_count -= len(oldest.series)
         return tables
 
 
@@ -191,8 +191,8 @@ def _reader(content_type: str) -> Reader:
         HttpRejection: 415 for another message.
     """
     media_type, *parameters = (part.strip() for part in content_type.split(";"))
-    named = [part.split("=", 1) for part in parameters if "=" in part]
-    declared = (value.strip(' "') for name, value in named if name.strip().lower() == "proto")
+    pairs = [part.split("=", 1) for part in parameters if "=" in part]
+    declared = (value.strip(' "') for name, value in pairs if name.strip().lower() == "proto")
     message = next(declared, _VERSION_1)
     if media_type.lower() in ("application/x-protobuf", "") and message in (_VERSION_1, _VERSION_2):
         return read_version_2 if message == _VERSION_2 else read_version_1

@@ -170,12 +170,12 @@ class SeriesTable:
         `instance="node1:9100"` stays: of two exporters on one host, only the port tells series apart.
         """
         names = {route.run, route.run_name, route.host, route.project}
-        kept = [
+        label_texts = [
             f'{name}="{_escape(value)}"'
             for name, value in sorted(labels.items())
             if name != _NAME and not (name in self._rules.attributes and value in names)
         ]
-        return labels.get(_NAME, "") + (f"{{{','.join(kept)}}}" if kept else "")
+        return labels.get(_NAME, "") + (f"{{{','.join(label_texts)}}}" if label_texts else "")
 
     def _grow(self) -> None:
         limits = ("highest", "least", "most")

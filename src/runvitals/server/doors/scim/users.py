@@ -224,8 +224,8 @@ def _address(body: Mapping[str, Any]) -> str | None:
     """Return the primary address, or else the first one."""
     emails = body.get("emails")
     rows = [row for row in emails if isinstance(row, dict)] if isinstance(emails, list) else []
-    chosen = next((row for row in rows if row.get("primary")), rows[0] if rows else {})
-    value = chosen.get("value")
+    email = next((row for row in rows if row.get("primary")), rows[0] if rows else {})
+    value = email.get("value")
     return value if isinstance(value, str) else None
 
 

@@ -329,8 +329,8 @@ def require(
         what: as the request named it; None: the artifact with the number, or the project by its name.
     """
     if project.resource is not None:
-        named = f"artifact {node_id('Artifact', number)!r}" if number else f"project {project.name!r}"
-        what = what or named
+        default_name = f"artifact {node_id('Artifact', number)!r}" if number else f"project {project.name!r}"
+        what = what or default_name
         item = ProjectItem("artifact", number, project.resource)
         context.access.require(context.requester, action, item, what)
 

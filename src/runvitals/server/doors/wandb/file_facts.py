@@ -112,8 +112,10 @@ def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] 
     columns, data = (sent or {}).get("columns"), (sent or {}).get("data")
     if not isinstance(columns, list) or not isinstance(data, list):
         return None
-    named: dict[str, dict[str, Any]] = {}
-    rows = [[_cell(value, named) for value in row] for row in data[:_MAX_ROWS] if isinstance(row, list)]
+    file_by_sha256: dict[str, dict[str, Any]] = {}
+    rows = [
+        [_cell(value, file_by_sha256) for value in row] for row in data[:_MAX_ROWS] if isinstance(row, list)
+    ]
     content = json.dumps({"columns": [str(column) for column in columns], "rows": rows}).encode("ascii")
     item: dict[str, Any] = {
         "kind": media.TABLE,
@@ -121,14 +123,14 @@ def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] 
         "rows": len(rows),
         "columns": len(columns),
     }
-    return content, {**item, "files": list(named.values())} if named else item
+    return content, {**item, "files": list(file_by_sha256.values())} if file_by_sha256 else item
 
 
-def _cell(value: Any, named: dict[str, dict[str, Any]]) -> Any:
+def _cell(value: Any, file_by_sha256: dict[str, dict[str, Any]]) -> Any:
     if isinstance(value, dict) and "_type" in value:
         item = media_item(value)
         if item is not None and is_sha256(item.get("sha256")):
-            named[item["sha256"]] = {name: item[name] for name in ("sha256", "bytes", "type")}
+            file_by_sha256[item["sha256"]] = {name: item[name] for name in ("sha256", "bytes", "type")}
             return item
     if isinstance(value, (dict, list)):
         return json.dumps(value)[:100_000]

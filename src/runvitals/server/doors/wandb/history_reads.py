@@ -57,8 +57,8 @@ async def history(
 
     def read(view: RunView) -> list[str]:
         rows = _history(view, node, (), min_step, max_step)
-        chosen = rows.choose(_SAMPLES if samples is None else samples, (), min_step, max_step)
-        return [json.dumps(row, ensure_ascii=False) for row in rows.rows(chosen)]
+        row_indices = rows.choose(_SAMPLES if samples is None else samples, (), min_step, max_step)
+        return [json.dumps(row, ensure_ascii=False) for row in rows.rows(row_indices)]
 
     return await _read(info, node, read)
 
@@ -76,8 +76,8 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
         sampled = []
         for spec in parsed_specs:
             rows = _history(view, node, spec.keys, spec.min_step, spec.max_step)
-            chosen = rows.choose(spec.samples, spec.keys, spec.min_step, spec.end_step)
-            sampled.append(json_safe(rows.rows(chosen, spec.keys)))
+            row_indices = rows.choose(spec.samples, spec.keys, spec.min_step, spec.end_step)
+            sampled.append(json_safe(rows.rows(row_indices, spec.keys)))
         return sampled
 
     return await _read(info, node, read)

@@ -141,7 +141,7 @@ class HistoryRows:
             return rows
         return rows[_spread(len(rows), samples)]
 
-    def rows(self, chosen: Integers, keys: Sequence[str] = ()) -> list[Row]:
+    def rows(self, row_indices: Integers, keys: Sequence[str] = ()) -> list[Row]:
         """Return rows with `_step`, `_runtime`, `_timestamp` and what was logged.
 
         Only `keys` of these if there are some.
@@ -155,10 +155,12 @@ class HistoryRows:
                 TIMESTAMP: time / 1000,
                 RUNTIME: (time - self._started_ms) / 1000,
             }
-            for step, time in zip(self._steps[chosen].tolist(), self._times[chosen].tolist(), strict=True)
+            for step, time in zip(
+                self._steps[row_indices].tolist(), self._times[row_indices].tolist(), strict=True
+            )
         ]
         of_row = np.full(len(self._steps), -1, np.int64)
-        of_row[chosen] = np.arange(len(chosen))
+        of_row[row_indices] = np.arange(len(row_indices))
         count = 0
         for name, parts in self._columns.items():
             deadline.check()

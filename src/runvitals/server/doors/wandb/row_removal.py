@@ -88,8 +88,8 @@ async def remove_rows(
     library = context.services.library
     opened = await library.open(writers.run.uid, run_id)
     opened.invalidate()
-    left, last_step = await opened.use(_summaries)
-    await run_in_threadpool(_replace_summary, context, run_id, left, last_step)
+    summaries, last_step = await opened.use(_summaries)
+    await run_in_threadpool(_replace_summary, context, run_id, summaries, last_step)
     await run_in_threadpool(context.metadata_store.media.delete_after, run_id, step, before_ms)
     opened.invalidate()
 
@@ -160,15 +160,17 @@ def _join(part: LoggedValues, other: LoggedValues) -> LoggedValues:
 
 
 def _replace_summary(
-    context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues], last_step: float | None
+    context: GraphQLContext, run_id: int, summaries: Mapping[str, LoggedValues], last_step: float | None
 ) -> None:
     """Let the summary of a run be that of the rows that are left."""
     store, now_ms = context.metadata_store, context.now_ms()
     store.pending_summaries.flush({run_id})  # else they would be added to the summary of fewer rows
-    logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, last_step, now_ms))
+    logged = store.write(
+        lambda connection: replace_logged_rows(connection, run_id, summaries, last_step, now_ms)
+    )
     # The client has sent its own summary too, which counts more.
     stored = store.sections.read([run_id], STORED)[run_id]
-    names = set(logged) if left else {*logged, *stored.shared.get(SUMMARY, {})}
+    names = set(logged) if summaries else {*logged, *stored.shared.get(SUMMARY, {})}
     updates = [
         SectionUpdate(run_id, section, {}, now_ms, removed=tuple(keys))
         for section, keys in keys_of(stored, names).items()

@@ -246,10 +246,10 @@ def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:
 
 def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow | None:
     """Return a run of a project by its name in wandb; None if there is none that the requester may read."""
-    named = run_ids.find_run(context.metadata_store, project.entity.number, project.name, name)
-    if named.stored_run is None or named.stored_run.project_id != project.number:
+    client_run = run_ids.find_run(context.metadata_store, project.entity.number, project.name, name)
+    if client_run.stored_run is None or client_run.stored_run.project_id != project.number:
         return None
-    row = _row(context, named.stored_run.run_id)
+    row = _row(context, client_run.stored_run.run_id)
     if row is None or project.resource is None:
         return row
     item = run_item(project.resource, row)

@@ -140,8 +140,8 @@ def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]
             continue
         fields: dict[str, Any] = {}
         kinds = [_SUMMARY_NUMBERS.get(number) for number in _numbers(definition.get(_SUMMARY))]
-        if chosen := [kind for kind in kinds if kind is not None]:
-            fields["summary"] = "last" if "last" in chosen else chosen[0]
+        if summary_kinds := [kind for kind in kinds if kind is not None]:
+            fields["summary"] = "last" if "last" in summary_kinds else summary_kinds[0]
         x = definition.get(_X_NAME)
         index = definition.get(_X_INDEX)
         if isinstance(index, int) and 1 <= index <= len(definitions):

@@ -200,5 +200,5 @@ def keys_of(stored: RunSections, names: Set[str]) -> dict[str, list[str]]:
     """
     form = stored.shared.get(FORM, {})
     of_form = {key for key in form if leaves({key: form[key]}).keys() & names}
-    chosen = {name for name in stored.shared.get(SUMMARY, {}) if name.rpartition(".")[0] in names}
-    return {SUMMARY: sorted(names | chosen), FORM: sorted(of_form)}
+    inner_names = {name for name in stored.shared.get(SUMMARY, {}) if name.rpartition(".")[0] in names}
+    return {SUMMARY: sorted(names | inner_names), FORM: sorted(of_form)}

@@ -273,6 +273,6 @@ def agent_runs(
     started = context.metadata_store.sweeps.runs.of_agent(node.row.id, MAX_PAGE)
     numbers = [run.run_id for run in started if run.run_id is not None]
     rows = context.metadata_store.runs.get(numbers, context.now_ms())
-    named = Term(Labelled("id", tuple(TextPattern(row.uid) for row in rows.values()) or (TextPattern(""),)))
-    filter_ = of_project(context, node.sweep.project, named)
+    term = Term(Labelled("id", tuple(TextPattern(row.uid) for row in rows.values()) or (TextPattern(""),)))
+    filter_ = of_project(context, node.sweep.project, term)
     return page_of_runs(info, node.sweep.project, filter_, order, first, after)

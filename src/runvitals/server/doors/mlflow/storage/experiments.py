@@ -83,8 +83,8 @@ class MlflowExperimentTable(StoredTable):
         _set(connection, project_id, None, {"project_id": project_id})
         statement = select(mlflow_experiment.c.tags).where(mlflow_experiment.c.project_id == project_id)
         stored = json.loads(connection.execute(statement.with_for_update()).scalar_one())
-        kept = {name: value for name, value in {**stored, **tags}.items() if value is not None}
-        _set(connection, project_id, None, {"tags": json.dumps(kept)})
+        new_tags = {name: value for name, value in {**stored, **tags}.items() if value is not None}
+        _set(connection, project_id, None, {"tags": json.dumps(new_tags)})
 
     @in_transaction
     def rename(self, connection: Connection, project_id: int, name: str, now_ms: int) -> None:

@@ -124,8 +124,8 @@ def _key(names: Mapping[Any, str], value: str) -> Any:
 
 
 def _conditions(where: Fields) -> list[dict[str, Any]]:
-    named = (("display_name", "run_name", "$regex"), ("username", "author", "$eq"), ("tags", "tag", "$eq"))
-    return [{theirs: {operator: where[ours]}} for theirs, ours, operator in named if where.get(ours)]
+    fields = (("display_name", "run_name", "$regex"), ("username", "author", "$eq"), ("tags", "tag", "$eq"))
+    return [{theirs: {operator: where[ours]}} for theirs, ours, operator in fields if where.get(ours)]
 
 
 def _artifact_event(kind: str, fields: Fields, collection: str) -> dict[str, Any]:

@@ -122,9 +122,12 @@ def update_trigger(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]
     changes: dict[str, Any] = {
         name: input[name] for name in ("name", "enabled") if input.get(name) is not None
     }
-    kept = {"cooldown_h": row.definition["cooldown_h"], "description": row.definition.get("description", "")}
+    definition = {
+        "cooldown_h": row.definition["cooldown_h"],
+        "description": row.definition.get("description", ""),
+    }
     if input.get("description") is not None:
-        kept["description"] = input["description"]
+        definition["description"] = input["description"]
     if input.get("scope_id") and input.get("event_filter") and input.get("triggered_action_config"):
         scope = _scope(context, input.get("scope_type") or "", input["scope_id"])
         if (scope.team.number, scope.registry_id) != (team, row.registry_id):
@@ -133,9 +136,9 @@ def update_trigger(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]
             )
         parts = our_event(input.get("triggering_event_type") or "", input["event_filter"], scope.collection)
         action = _action(input.get("triggered_action_type") or "", input["triggered_action_config"])
-        changes["definition"] = _checked(context, team, scope, parts, action, kept)
-    elif kept["description"] != row.definition.get("description", ""):
-        changes["definition"] = {**row.definition, **kept}
+        changes["definition"] = _checked(context, team, scope, parts, action, definition)
+    elif definition["description"] != row.definition.get("description", ""):
+        changes["definition"] = {**row.definition, **definition}
     table, by = context.metadata_store.alerts.automations, context.requester.actor
     changed = _stored(lambda: table.update(team, row.id, changes, by, context.now_ms()))
     return {"trigger": _trigger(context, node, changed)}

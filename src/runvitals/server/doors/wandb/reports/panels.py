@@ -120,7 +120,7 @@ def _distinguish(run_sets: list[dict[str, Any]]) -> None:
 def _run_set(sent: Mapping[str, Any], entity: str, project: str, colors: Mapping[str, Any]) -> dict[str, Any]:
     sent_project = sent.get("project") or {}
     selections = sent.get("selections") or {}
-    chosen = [_selected(each) for each in selections.get("tree") or ()]
+    runs = [_selected(each) for each in selections.get("tree") or ()]
     shows_only_chosen = selections.get("root") == 0
     try:
         filter_text = run_filters.filter_text(
@@ -138,8 +138,8 @@ def _run_set(sent: Mapping[str, Any], entity: str, project: str, colors: Mapping
         "group": run_filters.group_fields(sent.get("grouping") or ()),
         "sort": run_filters.sort_text((sent.get("sort") or {}).get("keys") or ()),
         "limit": min(_MAX_RUNS, max(1, limit)) if isinstance(limit, int) else _USUAL_RUNS,
-        "runs": chosen if shows_only_chosen else None,
-        "hidden": [] if shows_only_chosen else chosen,
+        "runs": runs if shows_only_chosen else None,
+        "hidden": [] if shows_only_chosen else runs,
         "colors": {},
     }
 

@@ -219,8 +219,10 @@ def _change(context: GraphQLContext, sent: dict[str, Any]) -> tuple[ReportRow, P
             f"nothing was saved: {error}; load the report again, and make your changes to that"
         ) from None
     record(context.access, context.requester, saved.row, "report.update", revision=saved.row.head_revision)
-    kept = [(own_id, block) for own_id, block in pairs if own_id not in saved.others]
-    _keep(context, row.id, SentSpec(saved.row.head_revision, kept, documents.rest_of(specification)))
+    blocks_with_ids = [(own_id, block) for own_id, block in pairs if own_id not in saved.others]
+    _keep(
+        context, row.id, SentSpec(saved.row.head_revision, blocks_with_ids, documents.rest_of(specification))
+    )
     return saved.row, item
 
 
@@ -245,8 +247,8 @@ def _checked(sent: dict[str, Any], blocks: list[dict[str, Any]], base: Document)
         return document_of(title, text, checked_blocks(blocks))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"][:8])
-        raise InvalidArgument(f"invalid block of a report: {where}: {first['msg']}") from None
+        path = ".".join(str(part) for part in first["loc"][:8])
+        raise InvalidArgument(f"invalid block of a report: {path}: {first['msg']}") from None
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
 
