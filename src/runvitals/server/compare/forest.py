@@ -88,11 +88,13 @@ def importance(rows: Floats, target: Floats) -> Importance:
         error = float(np.mean((predictions - target[others]) ** 2))
         for column in sorted(set(tree.columns) - {-1}):
             worse[column] += _error_when_shuffled(tree, rows[others], target[others], column, random) - error
-    known = seen > 0
-    spread = float(np.var(target[known])) if known.any() else 0.0
+    is_predicted = seen > 0
+    spread = float(np.var(target[is_predicted])) if is_predicted.any() else 0.0
     if spread == 0.0:
         return Importance(0.0, np.zeros(width))
-    score = 1 - float(np.mean((total[known] / seen[known] - target[known]) ** 2)) / spread
+    score = (
+        1 - float(np.mean((total[is_predicted] / seen[is_predicted] - target[is_predicted]) ** 2)) / spread
+    )
     shares = np.maximum(worse, 0.0)
     if score <= 0 or shares.sum() == 0:
         return Importance(score, np.zeros(width))
@@ -129,10 +131,10 @@ def _add_node(
         return number
     width = rows.shape[1]
     tried = random.permutation(width)[: max(1, -(-width // 3))]
-    found = max(_splits(rows[members], of_node, tried), default=None)
-    if found is None:
+    best_split = max(_splits(rows[members], of_node, tried), default=None)
+    if best_split is None:
         return number
-    _, column, limit = found
+    _, column, limit = best_split
     is_right = rows[members, column] > limit
     tree.columns[number], tree.limits[number] = column, limit
     left = _add_node(tree, rows, target, members[~is_right], depth + 1, random)
