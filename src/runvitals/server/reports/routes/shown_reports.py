@@ -44,15 +44,15 @@ def shown_list(
     user_id = requester.user_id
     roles = {} if user_id is None else access.accounts.report_readers.share_roles(user_id)
     marks = marks_of(access, requester)
-    shown = []
+    reports = []
     for row in rows:
         try:
             item = access.report_resource(requester.principal, row, roles)
         except UnknownProject:  # removed a moment ago
             continue
         if access.may(requester, action, item):
-            shown.append(listed(row, access.may(requester, Action.REPORT_UPDATE, item), marks))
-    return shown
+            reports.append(listed(row, access.may(requester, Action.REPORT_UPDATE, item), marks))
+    return reports
 
 
 def listed(row: ReportRow, may_update: bool, marks: ReportMarks) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def listed(row: ReportRow, may_update: bool, marks: ReportMarks) -> dict[str, An
     }
 
 
-def whole(
+def full_report(
     access: AccessControl,
     requester: Requester,
     item: ProjectItem,
