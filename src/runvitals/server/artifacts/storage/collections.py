@@ -375,8 +375,8 @@ class CollectionTable(StoredTable):
         same = artifact_collection.c.id == collection_id
         connection.execute(update(artifact_collection).where(same).values(ttl_s=ttl_s))
         ids = select(artifact_version.c.id).where(artifact_version.c.collection_id == collection_id)
-        found = expiries(connection, connection.execute(ids).scalars())
-        return get_collection(connection, collection_id), len(found)
+        expiry_times = expiries(connection, connection.execute(ids).scalars())
+        return get_collection(connection, collection_id), len(expiry_times)
 
     @in_transaction
     def delete(

@@ -98,8 +98,8 @@ class RunLineageTable(StoredTable):
 
 def link_models(connection: Connection, run_id: int, uids: Sequence[str], *, made: bool) -> None:
     """Note that a run made or used logged models. Those that do not exist are left out."""
-    known = select(logged_model.c.id).where(logged_model.c.uid.in_(uids)).order_by(logged_model.c.id)
-    ids = connection.execute(known).scalars().all() if uids else ()
+    query = select(logged_model.c.id).where(logged_model.c.uid.in_(uids)).order_by(logged_model.c.id)
+    ids = connection.execute(query).scalars().all() if uids else ()
     rows = [{"model_id": number, "run_id": run_id, "made": made} for number in ids]
     add_rows(connection, logged_model_run, rows)
 
@@ -123,12 +123,12 @@ def _link_datasets(connection: Connection, run_id: int, entries: Sequence[Mappin
     add_rows(connection, dataset, rows)
     columns = dataset.c
     digests = sorted({digest for _, digest in named})
-    found = connection.execute(
+    datasets = connection.execute(
         select(columns.id, columns.name, columns.digest).where(
             columns.project_id == project_id, columns.digest.in_(digests)
         )
     )
-    uses = [{"dataset_id": row.id, "run_id": run_id} for row in found if (row.name, row.digest) in named]
+    uses = [{"dataset_id": row.id, "run_id": run_id} for row in datasets if (row.name, row.digest) in named]
     add_rows(connection, dataset_use, uses)
 
 

@@ -232,11 +232,11 @@ def _news(
 ) -> list[Notification]:
     """Notifications about a request, to all but who caused it."""
     entity, name = registry.row.entity or "", registry.row.name
-    place = "/".join(quote(part, safe="") for part in (entity, "-", "registries", name, "requests"))
+    path = "/".join(quote(part, safe="") for part in (entity, "-", "registries", name, "requests"))
     text = f"[{entity}/{name}] {registry.requester.name} {said}"
     if quoted.strip():
         text += f"\n\n{quoted.strip()[:_MAX_QUOTE]}"
-    payload = {"path": f"/{place}/{request.id}", "link": "Open the request"}
+    payload = {"path": f"/{path}/{request.id}", "link": "Open the request"}
     others = {person for person in people if person is not None} - {registry.requester.user_id}
     return [
         Notification(

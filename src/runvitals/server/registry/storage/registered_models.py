@@ -74,13 +74,13 @@ class RegisteredModelTable:
 
     def named(self, name: str) -> list[RegisteredModel]:
         """The models of this name, one for each entity at most."""
-        places = [(MODELS, name)]
-        places += [
+        names = [(MODELS, name)]
+        names += [
             (name[:position], name[position + 1 :]) for position, letter in enumerate(name) if letter == "."
         ]
         by_entity: dict[int | None, RegisteredModel] = {}
         with self._database.read() as connection:
-            for registry, collection in places:
+            for registry, collection in names:
                 statement = _models().where(
                     project.c.name == project_of_registry(registry), artifact_collection.c.name == collection
                 )

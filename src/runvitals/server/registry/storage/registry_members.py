@@ -67,8 +67,8 @@ class RegistryMemberTable:
         counted = select(func.count()).select_from(members.subquery())
         with self._database.read() as connection:
             rows = connection.execute(members.order_by(entity.c.name).offset(skip).limit(limit))
-            found = [RegistryMember(*row) for row in rows]
-            return found, int(connection.execute(counted).scalar_one())
+            people = [RegistryMember(*row) for row in rows]
+            return people, int(connection.execute(counted).scalar_one())
 
     def put(self, project_id: int, member_id: int, role: RegistryRole, now_ms: int, by: Changer) -> None:
         """Give a user or team a role in a registry, or another one.
