@@ -224,10 +224,10 @@ def _same(finding: Finding, earlier: Sequence[KeptFinding]) -> KeptFinding | Non
     return max(candidates, key=likeness, default=None)
 
 
-def _common_ms(one: Finding, other: Finding) -> float:
+def _common_ms(finding: Finding, other: Finding) -> float:
     """Return for how long both hold; negative if they do not touch."""
-    ends = [inf if each.to_ms is None else each.to_ms for each in (one, other)]
-    return min(ends) - max(one.from_ms, other.from_ms)
+    ends = [inf if each.to_ms is None else each.to_ms for each in (finding, other)]
+    return min(ends) - max(finding.from_ms, other.from_ms)
 
 
 def _changes(before: KeptFinding | None, now: KeptFinding, judged: JudgedRun) -> list[FindingChange]:

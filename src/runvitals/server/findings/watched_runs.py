@@ -88,6 +88,6 @@ class WatchedRuns:
         keys = self._keys.get(name)
         if keys is None:
             numbers = latest.metrics.tolist()
-            known = self._metadata_store.metrics.keys(numbers)
-            keys = self._keys[name] = WatchedKeys(tuple(known.get(number, "") for number in numbers))
+            keys_by_number = self._metadata_store.metrics.keys(numbers)
+            keys = self._keys[name] = WatchedKeys(tuple(keys_by_number.get(number, "") for number in numbers))
         return NewestValues(latest.run, keys, latest.t, latest.values)

@@ -212,8 +212,8 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     findings = from_json(body)
     held = body.get(_HELD, {})
     kept = tuple(
-        _kept(each, found, row.up_to_ms, held.get(str(each.number)))
-        for each, found in zip(numbers, findings.findings, strict=False)
+        _kept(each, run_finding, row.up_to_ms, held.get(str(each.number)))
+        for each, run_finding in zip(numbers, findings.findings, strict=False)
     )
     return KeptResult(
         run_id=row.run_id,
@@ -234,9 +234,9 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     )
 
 
-def _kept(row: Row[Any], found: Finding, up_to_ms: int, held: tuple[int, bool] | None) -> KeptFinding:
-    seen_ms, has_returned = held or (up_to_ms if found.to_ms is None else 0, False)
-    return KeptFinding(row.number, row.opened_ms, found, row.lost_hours, seen_ms, has_returned)
+def _kept(row: Row[Any], run_finding: Finding, up_to_ms: int, held: tuple[int, bool] | None) -> KeptFinding:
+    seen_ms, has_returned = held or (up_to_ms if run_finding.to_ms is None else 0, False)
+    return KeptFinding(row.number, row.opened_ms, run_finding, row.lost_hours, seen_ms, has_returned)
 
 
 def _row(result: KeptResult) -> dict[str, Any]:
@@ -260,8 +260,8 @@ def _row(result: KeptResult) -> dict[str, Any]:
 def _body(result: KeptResult) -> dict[str, Any]:
     """Return findings as in the API, but without prices and with device-hours that are not rounded."""
     body = result.findings.to_json()
-    for shown, found in zip(body["findings"], result.findings.findings, strict=True):
-        shown["cost"] = {"device_hours": found.device_hours, "money": None}
+    for finding_fields, run_finding in zip(body["findings"], result.findings.findings, strict=True):
+        finding_fields["cost"] = {"device_hours": run_finding.device_hours, "money": None}
     held = {
         str(each.number): (each.seen_ms, each.has_returned)
         for each in result.kept
@@ -281,27 +281,31 @@ def _finding_rows(result: KeptResult) -> list[dict[str, Any]]:
         {
             "run_id": result.run_id,
             "number": kept.number,
-            "place": place,
+            "place": position,
             "opened_ms": kept.opened_ms,
             "lost_hours": kept.lost_hours,
             **_facts(kept.finding),
         }
-        for place, kept in enumerate(result.kept)
+        for position, kept in enumerate(result.kept)
     ]
 
 
-def _facts(found: Finding) -> dict[str, Any]:
-    places = {"hosts": list(found.hosts), "devices": list(found.devices), "ranks": list(found.ranks)}
+def _facts(run_finding: Finding) -> dict[str, Any]:
+    sources = {
+        "hosts": list(run_finding.hosts),
+        "devices": list(run_finding.devices),
+        "ranks": list(run_finding.ranks),
+    }
     return {
-        "rule": plain_text(found.id),
-        "severity": found.severity,
-        "confidence": found.confidence,
-        "from_ms": found.from_ms,
-        "to_ms": found.to_ms,
-        "share": found.share,
-        "device_hours": found.device_hours,
-        "text": plain_text(found.text),
-        "places": json.dumps(places),
+        "rule": plain_text(run_finding.id),
+        "severity": run_finding.severity,
+        "confidence": run_finding.confidence,
+        "from_ms": run_finding.from_ms,
+        "to_ms": run_finding.to_ms,
+        "share": run_finding.share,
+        "device_hours": run_finding.device_hours,
+        "text": plain_text(run_finding.text),
+        "places": json.dumps(sources),
     }
 
 
