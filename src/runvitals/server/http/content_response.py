@@ -57,12 +57,12 @@ def content_response(
         HTTPException: 416 for a range beyond its end.
     """
     media_type = content.media_type
-    shown = f"{media_type}; charset=utf-8" if media_type == PLAIN_TEXT else media_type
+    content_type = f"{media_type}; charset=utf-8" if media_type == PLAIN_TEXT else media_type
     disposition = "inline"
     if download is not None or media_type == BINARY:
         disposition = f"attachment; filename*=UTF-8''{quote(download_name(download or sha256), safe='')}"
     headers = {
-        "content-type": shown,
+        "content-type": content_type,
         "content-disposition": disposition,
         "content-security-policy": INERT_POLICY,
     }

@@ -379,10 +379,10 @@ class KeyIngestRights:
             "user" if isinstance(self.principal, User) else "service_account"
         )
         key = self.principal.key
-        shown = None
+        public_id = None
         if key is not None and key.id is not None:
-            shown = self._metadata_store.accounts.keys.get(key.id).public_id
-        return Actor(kind, self._name, self.principal.id, "key", shown)
+            public_id = self._metadata_store.accounts.keys.get(key.id).public_id
+        return Actor(kind, self._name, self.principal.id, "key", public_id)
 
 
 def _key(sent: SentEnvelope) -> tuple[str | None, str, str | None, tuple[str, ...]]:

@@ -82,7 +82,7 @@ class ForwardProxy:
         try:
             with client:
                 client.settimeout(max(0.1, self._left_s()))
-                authority = self._place(client)
+                authority = self._authority(client)
                 if authority is None:
                     return
                 try:
@@ -98,7 +98,7 @@ class ForwardProxy:
         finally:
             self._room.release()
 
-    def _place(self, client: socket.socket) -> tuple[str, int] | None:
+    def _authority(self, client: socket.socket) -> tuple[str, int] | None:
         """Where the client wants to be connected to; None if it was refused."""
         head = b""
         while b"\r\n\r\n" not in head:
