@@ -135,8 +135,10 @@ def _progress(
     if total is None and epochs and (total := total_of(run.config, "epoch")) is not None:
         _, at, reached = max(epochs, key=lambda column: column[1][-1])
         unit, value, rate = "epoch", float(reached[-1]), _rate(at, reached, state, end_ms)
-    left = None if total is None else max(0.0, total - value)
-    eta_ms = round(left / rate * 1000.0) if left is not None and rate and state == "running" else None
+    remaining = None if total is None else max(0.0, total - value)
+    eta_ms = (
+        round(remaining / rate * 1000.0) if remaining is not None and rate and state == "running" else None
+    )
     return {
         "unit": unit,
         "value": value,

@@ -73,7 +73,7 @@ def importance(rows: Floats, target: Floats) -> Importance:
     """
     random = np.random.default_rng(_SEED)
     count, width = rows.shape
-    total, seen = np.zeros(count), np.zeros(count)
+    sums, counts = np.zeros(count), np.zeros(count)
     worse = np.zeros(width)
     for _ in range(max(LEAST_TREES, min(MOST_TREES, _CELLS // (count * width)))):
         deadline.check()
@@ -83,17 +83,17 @@ def importance(rows: Floats, target: Floats) -> Importance:
         if not len(others):
             continue
         predictions = tree.predict(rows[others])
-        total[others] += predictions
-        seen[others] += 1
+        sums[others] += predictions
+        counts[others] += 1
         error = float(np.mean((predictions - target[others]) ** 2))
         for column in sorted(set(tree.columns) - {-1}):
             worse[column] += _error_when_shuffled(tree, rows[others], target[others], column, random) - error
-    is_predicted = seen > 0
+    is_predicted = counts > 0
     spread = float(np.var(target[is_predicted])) if is_predicted.any() else 0.0
     if spread == 0.0:
         return Importance(0.0, np.zeros(width))
     score = (
-        1 - float(np.mean((total[is_predicted] / seen[is_predicted] - target[is_predicted]) ** 2)) / spread
+        1 - float(np.mean((sums[is_predicted] / counts[is_predicted] - target[is_predicted]) ** 2)) / spread
     )
     shares = np.maximum(worse, 0.0)
     if score <= 0 or shares.sum() == 0:
@@ -150,9 +150,11 @@ def _splits(rows: Floats, target: Floats, columns: Integers) -> Iterator[tuple[f
         order = np.argsort(rows[:, column], kind="stable")
         values, numbers = rows[order, column], target[order]
         sums = np.cumsum(numbers)[:-1]
-        left = np.arange(1, count)
-        gain = sums**2 / left + (sums[-1] + numbers[-1] - sums) ** 2 / (count - left)
-        allowed = (values[1:] > values[:-1]) & (left >= _LEAST_ROWS) & (count - left >= _LEAST_ROWS)
+        left_counts = np.arange(1, count)
+        gain = sums**2 / left_counts + (sums[-1] + numbers[-1] - sums) ** 2 / (count - left_counts)
+        allowed = (
+            (values[1:] > values[:-1]) & (left_counts >= _LEAST_ROWS) & (count - left_counts >= _LEAST_ROWS)
+        )
         if not allowed.any():
             continue
         at = int(np.argmax(np.where(allowed, gain, -np.inf)))

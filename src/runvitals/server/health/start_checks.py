@@ -133,8 +133,8 @@ def _checked(what: str, check: Callable[[], str]) -> StartCheck:
     except StoreError as error:
         return StartCheck(what, "failed", str(error))
     except OSError as error:
-        named = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        return StartCheck(what, "failed", named or str(error))
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return StartCheck(what, "failed", text or str(error))
     except (ValueError, MetadataStoreError, SecretUnreadable) as error:
         return StartCheck(what, "failed", str(error))
 

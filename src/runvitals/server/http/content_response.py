@@ -135,10 +135,10 @@ def _requested_range(text: str, size: int) -> _Range | None:
 
 def _blocks(content: OpenedContent, part: _Range) -> Iterator[bytes]:
     content.file.seek(part.first)
-    left = part.end - part.first
-    while left:
-        block = content.file.read(min(left, _BLOCK_BYTES))
+    remaining_bytes = part.end - part.first
+    while remaining_bytes:
+        block = content.file.read(min(remaining_bytes, _BLOCK_BYTES))
         if not block:
             return  # it was cut off; the length that was promised tells the client
-        left -= len(block)
+        remaining_bytes -= len(block)
         yield block

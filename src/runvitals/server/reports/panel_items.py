@@ -81,17 +81,17 @@ class PanelItems:
     async def _media(self) -> Encode:
         """Read the newest of what was logged under each name; with a zoom, all between these steps."""
         keys = [query["name"] for query in self._panel.queries if query.get("name") is not None]
-        left = MAX_RECORDS
+        remaining = MAX_RECORDS
 
         def read(run: NamedRun, view: RunView) -> list[dict[str, Any]]:
-            nonlocal left
+            nonlocal remaining
             items: list[dict[str, Any]] = []
             for key in keys:
                 selection = self._selection(view, key)
-                if selection is None or left <= 0:
+                if selection is None or remaining <= 0:
                     continue
-                records = view.media(selection).records[:left]
-                left -= len(records)
+                records = view.media(selection).records[:remaining]
+                remaining -= len(records)
                 items += [{"run": run.id, **asdict(record)} for record in records]
             return items
 
@@ -121,15 +121,15 @@ class PanelItems:
 
         def read(_: NamedRun, view: RunView) -> dict[str, Any]:
             was_cut, pieces = view.console(KEPT_BYTES)
-            kept, left = [], lines
+            newest_pieces, remaining_lines = [], lines
             for piece in reversed(pieces):
-                if left <= 0:
+                if remaining_lines <= 0:
                     break
                 rows = piece.text.splitlines(keepends=True)
-                was_cut = was_cut or len(rows) > left
-                kept.append({**piece._asdict(), "text": "".join(rows[-left:])})
-                left -= len(rows)
-            return {"cut": was_cut or len(kept) < len(pieces), "pieces": kept[::-1]}
+                was_cut = was_cut or len(rows) > remaining_lines
+                newest_pieces.append({**piece._asdict(), "text": "".join(rows[-remaining_lines:])})
+                remaining_lines -= len(rows)
+            return {"cut": was_cut or len(newest_pieces) < len(pieces), "pieces": newest_pieces[::-1]}
 
         consoles = await self._reading(MAX_CONSOLES).each(read, quick=True)
         return lambda: {"console": [{"run": run, **of_run} for run, of_run in consoles.items()]}

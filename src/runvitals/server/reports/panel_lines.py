@@ -216,11 +216,11 @@ def names_of(runs: PanelRuns) -> dict[str, Any]:
 
 def _described(metrics: Sequence[PanelMetric], system: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what is known of the sampled metrics among those of a panel."""
-    named = [metric.name for metric in metrics if metric.source == "system"]
+    names = [metric.name for metric in metrics if metric.source == "system"]
     return [
         about
         for pattern, about in system.items()
-        if any(is_recorded("system", name, (pattern,)) for name in named)
+        if any(is_recorded("system", name, (pattern,)) for name in names)
     ]
 
 

@@ -74,15 +74,15 @@ def check_members(connection: Connection, which: ColumnElement[bool], by: Change
     """
     if by.protected:
         return
-    held = artifact_alias.c
+    alias_columns = artifact_alias.c
     statement = (
-        select(held.alias, protected_alias.c.project_id)
-        .join(artifact_membership, artifact_membership.c.id == held.membership_id)
-        .join(artifact_collection, artifact_collection.c.id == held.collection_id)
+        select(alias_columns.alias, protected_alias.c.project_id)
+        .join(artifact_membership, artifact_membership.c.id == alias_columns.membership_id)
+        .join(artifact_collection, artifact_collection.c.id == alias_columns.collection_id)
         .join(
             protected_alias,
             (protected_alias.c.project_id == artifact_collection.c.project_id)
-            & (protected_alias.c.alias == held.alias),
+            & (protected_alias.c.alias == alias_columns.alias),
         )
         .where(which)
     )

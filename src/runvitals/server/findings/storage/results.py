@@ -210,9 +210,9 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     if damage_of(body) is not None:
         return replace(nothing_judged(row.run_id, "damaged"), numbered=row.numbered)
     findings = from_json(body)
-    held = body.get(_HELD, {})
+    held_states = body.get(_HELD, {})
     kept = tuple(
-        _kept(each, run_finding, row.up_to_ms, held.get(str(each.number)))
+        _kept(each, run_finding, row.up_to_ms, held_states.get(str(each.number)))
         for each, run_finding in zip(numbers, findings.findings, strict=False)
     )
     return KeptResult(
@@ -234,8 +234,10 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     )
 
 
-def _kept(row: Row[Any], run_finding: Finding, up_to_ms: int, held: tuple[int, bool] | None) -> KeptFinding:
-    seen_ms, has_returned = held or (up_to_ms if run_finding.to_ms is None else 0, False)
+def _kept(
+    row: Row[Any], run_finding: Finding, up_to_ms: int, held_state: tuple[int, bool] | None
+) -> KeptFinding:
+    seen_ms, has_returned = held_state or (up_to_ms if run_finding.to_ms is None else 0, False)
     return KeptFinding(row.number, row.opened_ms, run_finding, row.lost_hours, seen_ms, has_returned)
 
 
@@ -262,13 +264,13 @@ def _body(result: KeptResult) -> dict[str, Any]:
     body = result.findings.to_json()
     for finding_fields, run_finding in zip(body["findings"], result.findings.findings, strict=True):
         finding_fields["cost"] = {"device_hours": run_finding.device_hours, "money": None}
-    held = {
+    held_states = {
         str(each.number): (each.seen_ms, each.has_returned)
         for each in result.kept
         if each.has_returned or (each.finding.to_ms is None and each.seen_ms < result.up_to_ms)
     }
-    if held:
-        body[_HELD] = held
+    if held_states:
+        body[_HELD] = held_states
     if result.retracted:
         body[_RETRACTED] = [
             (each.number, each.rule, each.hosts, each.devices, each.seen_ms) for each in result.retracted

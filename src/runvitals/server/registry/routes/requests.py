@@ -109,8 +109,10 @@ def requests(
 ) -> dict[str, Any]:
     """The requests for protected aliases of a registry."""
     store = registry.access.metadata_store
-    named = None if collection is None else store.artifacts.collections.named(registry.row.id, collection)
-    number = None if collection is None else 0 if named is None else named.id
+    collection_row = (
+        None if collection is None else store.artifacts.collections.named(registry.row.id, collection)
+    )
+    number = None if collection is None else 0 if collection_row is None else collection_row.id
     rows, total = store.alias_requests.page(registry.row.id, state, number, page.after_id, page.limit)
     return stored_page("requests", [asdict(row) for row in rows], total, page)
 

@@ -270,13 +270,13 @@ class RegistryTable(StoredTable):
         Raises:
             NotFound: the user does not administer it.
         """
-        named = (
+        user_ids = (
             select(user_account.c.id)
             .join(entity, entity.c.id == user_account.c.entity_id)
             .where(entity.c.name == name)
         )
         columns = registry_admin.c
-        same = (columns.project_id == project_id, columns.user_id.in_(named))
+        same = (columns.project_id == project_id, columns.user_id.in_(user_ids))
         if not connection.execute(delete(registry_admin).where(*same)).rowcount:
             raise NotFound(f"{name!r} does not administer the registry")
         rights_changed(connection)

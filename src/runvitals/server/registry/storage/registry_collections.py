@@ -113,9 +113,9 @@ class RegistryCollectionTable(StoredTable):
         )
         if tag is not None:
             text = json.dumps(tag)
-            named = artifact_version.c.tags.contains(text, autoescape=True)
-            valued = model_version.c.properties.contains(f"{text}: ", autoescape=True)
-            statement = statement.where(or_(named, valued))
+            has_tag = artifact_version.c.tags.contains(text, autoescape=True)
+            has_property = model_version.c.properties.contains(f"{text}: ", autoescape=True)
+            statement = statement.where(or_(has_tag, has_property))
         if author is not None:
             statement = statement.where(model_version.c.author == author)
         keys: dict[str, ColumnElement[Any]] = {

@@ -120,11 +120,11 @@ class RegistryMemberTable:
         return int(connection.execute(members).scalar_one())
 
     def _name(self, connection: Connection, member_id: int) -> str:
-        named = select(entity.c.name).where(entity.c.id == member_id)
+        query = select(entity.c.name).where(entity.c.id == member_id)
         if self._kind == "user":
-            named = (
+            query = (
                 select(entity.c.name)
                 .join(user_account, user_account.c.entity_id == entity.c.id)
                 .where(user_account.c.id == member_id)
             )
-        return str(connection.execute(named).scalar_one())
+        return str(connection.execute(query).scalar_one())

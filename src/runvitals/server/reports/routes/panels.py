@@ -137,8 +137,8 @@ async def panel_file(request: Request, requested: ThePanel, sha256: Sha256) -> R
     if project is None:
         raise nothing
     project_filter = Filter(project=project.project, entity=project.entity, readable=reader.readable)
-    for named in await reader.library.named([run["id"]], project_filter):
-        content = await named.opened.use(lambda view: view.content(sha256, _refuse_artifact), quick=True)
+    for named_run in await reader.library.named([run["id"]], project_filter):
+        content = await named_run.opened.use(lambda view: view.content(sha256, _refuse_artifact), quick=True)
         if content is not None:
             return await run_in_threadpool(content_response, request, content, sha256)
     raise nothing

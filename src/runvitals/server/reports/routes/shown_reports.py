@@ -130,13 +130,13 @@ def html_of_blocks(document: Document, images: ImageLinks, mentions: Collection[
     Args:
         mentions: names that become links.
     """
-    left = _MAX_MARKUP
+    remaining_markup = _MAX_MARKUP
     rendered = {}
     for block in document["blocks"]:
         if block["kind"] == "text":
             text = block["text"]
-            left -= _markup(text)
-            is_shown = left >= 0 and len(text) <= markdown.MAX_CHARACTERS
+            remaining_markup -= _markup(text)
+            is_shown = remaining_markup >= 0 and len(text) <= markdown.MAX_CHARACTERS
             rendered[block["id"]] = (
                 markdown.html_of(text, images, mentions) if is_shown else f"<pre>{html.escape(text)}</pre>\n"
             )

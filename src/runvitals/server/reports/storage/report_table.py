@@ -151,11 +151,11 @@ class ReportTable(StoredTable):
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
         documents: list[SavedDocument] = []
-        left = _MAX_DOCUMENTS_BYTES
+        remaining_bytes = _MAX_DOCUMENTS_BYTES
         for row in rows:
             packed = zlib.decompress(row.document)
-            left -= len(packed)
-            if left < 0:
+            remaining_bytes -= len(packed)
+            if remaining_bytes < 0:
                 break
             documents.append(SavedDocument(row.revision, row.author_id, row.created_ms, json.loads(packed)))
         return documents[::-1]

@@ -106,9 +106,13 @@ def bucket_table(series: Sequence[BucketedSeries]) -> Table:
         parts += [
             _Part(numbers[item.key] + position, rows, column) for position, column in enumerate(columns)
         ]
-    named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS]
-    blocks = _cut_blocks(times.leading(), len(named), parts, [kind for _, kind in named])
-    return Table(_with_labels(SAMPLE_FIELDS, named), blocks)
+    columns_of_table: list[tuple[str, Kind]] = [
+        (key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS
+    ]
+    blocks = _cut_blocks(
+        times.leading(), len(columns_of_table), parts, [kind for _, kind in columns_of_table]
+    )
+    return Table(_with_labels(SAMPLE_FIELDS, columns_of_table), blocks)
 
 
 def logged_table(logged: Sequence[LoggedSeries]) -> Table:
@@ -225,11 +229,11 @@ class _Times:
         ]
 
 
-def _with_labels(leading: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
+def _with_labels(leading: Sequence[TableField], columns: Iterable[tuple[str, Kind]]) -> list[TableField]:
     """Fields with unique names: a key with the name of a label gets an underscore appended."""
     fields = list(leading)
     names = {field.name for field in fields}
-    for name, kind in named:
+    for name, kind in columns:
         while name in names:
             name += "_"
         names.add(name)

@@ -98,11 +98,11 @@ def _fill(connection: sa.Connection) -> None:
 
 
 def _link_dataset(connection: sa.Connection, run_id: int, project_id: int, fields: dict[str, str]) -> None:
-    named = {"project_id": project_id, "name": fields["name"], "digest": fields["digest"]}
+    identity = {"project_id": project_id, "name": fields["name"], "digest": fields["digest"]}
     source = {"source_type": fields["source_type"], "source": fields["source"][:_MAX_SOURCE]}
-    _add(connection, "dataset", **named, **source)
+    _add(connection, "dataset", **identity, **source)
     query = "SELECT id FROM dataset WHERE project_id = :project_id AND name = :name AND digest = :digest"
-    number = connection.execute(sa.text(query), named).scalar_one()
+    number = connection.execute(sa.text(query), identity).scalar_one()
     _add(connection, "dataset_use", dataset_id=number, run_id=run_id)
 
 
