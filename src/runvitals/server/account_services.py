@@ -133,13 +133,13 @@ class AccountServices:
         """Why a new password is not accepted; None if it is."""
         return password_problem(password, name=name, addresses=addresses, is_breached=self._is_breached)
 
-    def take(self, what: str, subject: str) -> float:
+    def take(self, limit_name: str, subject: str) -> float:
         """Count one request against a limit; returns how long to wait if it is exceeded, else 0."""
-        return self._rates[what].take(subject)
+        return self._rates[limit_name].take(subject)
 
-    def limit(self, what: str, subject: str) -> None:
+    def limit(self, limit_name: str, subject: str) -> None:
         """Count one request against a limit, or raise 429."""
-        wait_s = self.take(what, subject)
+        wait_s = self.take(limit_name, subject)
         if wait_s > 0:
             raise too_many("too many requests; try again later", wait_s)
 

@@ -178,7 +178,7 @@ class RoutesInProcess:
         except HTTPException as error:
             raise (LookupError if error.status_code == 404 else ValueError)(error.detail) from None
         except RequestValidationError as error:
-            problems = [f"{field_name(one['loc'][1:])}: {one['msg']}" for one in error.errors()]
+            problems = [f"{field_name(problem['loc'][1:])}: {problem['msg']}" for problem in error.errors()]
             raise ValueError("; ".join(problems)) from None
         if not sent.content:
             return None

@@ -173,5 +173,5 @@ def test_the_process_knows_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_few_are_decoded_at_a_time() -> None:
-    with pictures._places, pictures._places, pytest.raises(TooManyPictures):
+    with pictures._slots, pictures._slots, pytest.raises(TooManyPictures):
         square_picture(_file(_halves(), "PNG"))

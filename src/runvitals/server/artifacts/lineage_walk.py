@@ -102,8 +102,8 @@ class _Fresh(NamedTuple):
     left_out: bool
 
 
-def _fresh(reached: Iterable[NodeKey], known: dict[NodeKey, int], most: int) -> _Fresh:
+def _fresh(reached: Iterable[NodeKey], walked: dict[NodeKey, int], most: int) -> _Fresh:
     """Return the nodes that are new, as many as there is room for."""
-    fresh = [node for node in dict.fromkeys(reached) if node not in known]
-    room = most - len(known)
+    fresh = [node for node in dict.fromkeys(reached) if node not in walked]
+    room = most - len(walked)
     return _Fresh(fresh[:room], len(fresh) > room)

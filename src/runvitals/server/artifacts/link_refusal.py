@@ -32,9 +32,9 @@ def refusal(access: AccessControl, requester: Requester, what: str, error: Linke
     Args:
         what: such as `the artifact`.
     """
-    shown = readable_links(access, requester, error.links)
-    more = {"links": [link_json(link) for link in shown], "links_total": len(error.links)}
-    return DetailedError(409, f"{what} cannot be deleted: {error.text(shown)}", more)
+    links = readable_links(access, requester, error.links)
+    more = {"links": [link_json(link) for link in links], "links_total": len(error.links)}
+    return DetailedError(409, f"{what} cannot be deleted: {error.text(links)}", more)
 
 
 def link_json(link: CollectionVersion) -> dict[str, Any]:

@@ -89,9 +89,9 @@ def back_up(stores: ServerStores, into: str, progress: Progress) -> Manifest:
         make_empty(into)
         return _fill(stores, into, progress)
     folder = f"{into}{_UNFINISHED}"
-    for taken in (into, folder):
-        if os.path.lexists(taken):
-            raise StoreError(f"{taken} exists already: choose another name, or remove it")
+    for new_path in (into, folder):
+        if os.path.lexists(new_path):
+            raise StoreError(f"{new_path} exists already: choose another name, or remove it")
     try:
         make_empty(folder)
         manifest = _fill(stores, folder, progress)
@@ -138,12 +138,12 @@ def _fill(stores: ServerStores, folder: str, progress: Progress) -> Manifest:
 
 def _bytes_below(folder: str) -> int:
     """Return the bytes of all files below a folder, as far as they can be read."""
-    found = 0
-    for place, _, names in os.walk(folder):
+    total_bytes = 0
+    for directory, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                found += os.stat(os.path.join(place, name)).st_size
-    return found
+                total_bytes += os.stat(os.path.join(directory, name)).st_size
+    return total_bytes
 
 
 class _Facts(TypedDict):

@@ -83,7 +83,7 @@ class Manifest:
         )
 
 
-class _Made(msgspec.Struct):
+class _Origin(msgspec.Struct):
     """What any version can read of a manifest."""
 
     format: int
@@ -121,10 +121,10 @@ def _manifest(path: str, files: _Files) -> Manifest:
             f"{path} is no complete backup: it has no {MANIFEST}, which is written last"
         ) from None
     try:
-        made = msgspec.json.decode(packed, type=_Made)
-        if made.format != _FORMAT:
+        origin = msgspec.json.decode(packed, type=_Origin)
+        if origin.format != _FORMAT:
             raise StoreError(
-                f"{path} is a backup of format {made.format}, made by runvitals {made.runvitals}: this "
+                f"{path} is a backup of format {origin.format}, made by runvitals {origin.runvitals}: this "
                 f"version reads format {_FORMAT}"
             )
         return msgspec.json.decode(packed, type=Manifest)

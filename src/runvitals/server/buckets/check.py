@@ -55,13 +55,13 @@ def check_bucket(location: BucketLocation, origin: str) -> list[CheckStep]:
     Args:
         origin: of this server's pages, from which browsers would read signed addresses.
     """
-    place = location.below(f".runvitals-check-{secrets.token_hex(8)}")
-    return list(_steps(place, origin))
+    test_location = location.below(f".runvitals-check-{secrets.token_hex(8)}")
+    return list(_steps(test_location, origin))
 
 
-def _steps(place: BucketLocation, origin: str) -> Iterator[CheckStep]:
+def _steps(location: BucketLocation, origin: str) -> Iterator[CheckStep]:
     stores: list[FileStore] = []
-    yield (opened := _tried("open", lambda: stores.append(open_store(place))))
+    yield (opened := _tried("open", lambda: stores.append(open_store(location))))
     if opened.state != "ok":
         return
     (store,), content = stores, secrets.token_bytes(_BYTES)
@@ -72,7 +72,7 @@ def _steps(place: BucketLocation, origin: str) -> Iterator[CheckStep]:
     yield _tried("list", lambda: _list(store, sha256))
     yield _tried("read", lambda: _read(store, sha256, content))
     address = None
-    if place.provider != "folder":
+    if location.provider != "folder":
         signed = _tried("presign", lambda: _read_signed(store, sha256, content), "missing")
         yield signed
         if signed.state == "ok":

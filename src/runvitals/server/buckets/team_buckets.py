@@ -208,9 +208,9 @@ class BucketState:
             BucketAway: it failed a moment ago or now, or too many use it.
             FileNotFoundError: what was looked for is not there.
         """
-        left = self._until - self._monotonic()
-        if left > 0:
-            raise BucketAway(f"the bucket {self._name!r} of the team cannot be used: {self._reason}", left)
+        wait_s = self._until - self._monotonic()
+        if wait_s > 0:
+            raise BucketAway(f"the bucket {self._name!r} of the team cannot be used: {self._reason}", wait_s)
         if not self._slots.acquire(blocking=False):
             raise BucketAway(f"the bucket {self._name!r} of the team is busy", 2)
         try:

@@ -97,14 +97,14 @@ def _attempts(processes: Sequence[LoggedColumn]) -> Attempts:
 
 def _one_after_the_other(processes: Sequence[LoggedColumn]) -> list[LoggedColumn]:
     """Return the columns of processes in order of time; of those that logged at the same time, one."""
-    found: list[LoggedColumn] = []
+    columns: list[LoggedColumn] = []
     for column in sorted(processes, key=lambda column: float(column[1].min())):
-        if found and float(column[1].min()) < float(found[-1][1].max()):
-            both = _joined([found.pop(), column])
+        if columns and float(column[1].min()) < float(columns[-1][1].max()):
+            both = _joined([columns.pop(), column])
             order = np.argsort(both[1], kind="stable")
             column = both[0][order], both[1][order], both[2][order]
-        found.append(column)
-    return found
+        columns.append(column)
+    return columns
 
 
 def _pieces(column: LoggedColumn) -> list[LoggedColumn]:
@@ -137,15 +137,15 @@ def resumes_of(ranks: Iterable[RankAttempts]) -> list[dict[str, Any]]:
 
     Each name and rank tells when one was only as exactly as it logs: those that may be the same are one.
     """
-    found = [resume for rank in ranks for attempts in rank.columns.values() for resume in attempts.resumes]
+    resumes = [resume for rank in ranks for attempts in rank.columns.values() for resume in attempts.resumes]
     distinct: list[Resume] = []
-    for resume in sorted(found, key=lambda resume: resume.t):
+    for resume in sorted(resumes, key=lambda resume: resume.t):
         if not distinct or resume.after_t >= distinct[-1].t:
             distinct.append(resume)
         else:
             last = distinct[-1]
-            after = max(last, resume, key=lambda one: one.after_t)
+            after = max(last, resume, key=lambda resume: resume.after_t)
             distinct[-1] = last._replace(
                 after_t=after.after_t, after_step=after.after_step, step=min(last.step, resume.step)
             )
-    return [one._asdict() for one in distinct]
+    return [resume._asdict() for resume in distinct]

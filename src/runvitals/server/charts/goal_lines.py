@@ -37,8 +37,8 @@ def goal_of(run: Run) -> GoalMetricOfRun | None:
         for name, value in run.summary.items()
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
-    found = choose_goal(numbers, run.defined_metrics)
-    return None if found is None else GoalMetricOfRun(*found, numbers[found[0]])
+    goal = choose_goal(numbers, run.defined_metrics)
+    return None if goal is None else GoalMetricOfRun(*goal, numbers[goal[0]])
 
 
 def names_of(runs: Sequence[Run]) -> tuple[str, ...]:

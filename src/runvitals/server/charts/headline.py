@@ -43,13 +43,13 @@ def headline(view: RunView, now_ms: int) -> dict[str, Any]:
     problems = view.note_problems()
     names = view.logged_names()
     defined = run.defined_metrics
-    shown = [name for name in names if not defined or not definition_of(defined, name).get("hidden")]
-    goal = choose_goal(shown, defined)
-    throughput = choose_throughput(shown)
+    visible_names = [name for name in names if not defined or not definition_of(defined, name).get("hidden")]
+    goal = choose_goal(visible_names, defined)
+    throughput = choose_throughput(visible_names)
     # Steps are also those of what is logged at each step, which the goal often is not.
     often = min((name for name in names if "loss" in name.lower()), key=len, default=None)
-    wanted = [goal[0] if goal else None, throughput, often, _EPOCH if _EPOCH in names else None]
-    columns = _columns(view, [name for name in wanted if name] or sorted(names)[:1])
+    charted = [goal[0] if goal else None, throughput, often, _EPOCH if _EPOCH in names else None]
+    columns = _columns(view, [name for name in charted if name] or sorted(names)[:1])
     rows = _progress_rows(list(columns.values()))
     end_ms = now_ms if run.state == "running" else run.started_ms + run.duration_ms
     return {
@@ -71,14 +71,14 @@ def _columns(view: RunView, names: Sequence[str]) -> dict[str, list[LoggedColumn
     for process in view.logged_columns(dict.fromkeys(names)):
         for name, column in process.columns.items():
             by_rank.setdefault((name, process.rank), []).append(column)
-    found: dict[str, list[LoggedColumn]] = {}
+    columns_by_name: dict[str, list[LoggedColumn]] = {}
     for (name, _), columns in by_rank.items():
         steps, times, values = (np.concatenate(parts) for parts in zip(*columns, strict=True))
         order = np.argsort(times, kind="stable")
         order = order[np.isfinite(values[order])]
         if len(order):
-            found.setdefault(name, []).append((steps[order], times[order], values[order]))
-    return found
+            columns_by_name.setdefault(name, []).append((steps[order], times[order], values[order]))
+    return columns_by_name
 
 
 def _goal(name: str, direction: Direction | None, columns: Sequence[LoggedColumn]) -> dict[str, Any] | None:
@@ -116,7 +116,7 @@ def _newest(name: str, columns: Sequence[LoggedColumn]) -> dict[str, Any] | None
 def _progress_rows(columns: Sequence[Sequence[LoggedColumn]]) -> LoggedColumn | None:
     """Return the column with the most values: of the rank and name that logged most often."""
     return max(
-        (column for some in columns for column in some), key=lambda column: len(column[0]), default=None
+        (column for of_name in columns for column in of_name), key=lambda column: len(column[0]), default=None
     )
 
 
@@ -135,8 +135,10 @@ def _progress(
     if total is None and epochs and (total := total_of(run.config, "epoch")) is not None:
         _, at, reached = max(epochs, key=lambda column: column[1][-1])
         unit, value, rate = "epoch", float(reached[-1]), _rate(at, reached, state, end_ms)
-    left = None if total is None else max(0.0, total - value)
-    eta_ms = round(left / rate * 1000.0) if left is not None and rate and state == "running" else None
+    remaining = None if total is None else max(0.0, total - value)
+    eta_ms = (
+        round(remaining / rate * 1000.0) if remaining is not None and rate and state == "running" else None
+    )
     return {
         "unit": unit,
         "value": value,

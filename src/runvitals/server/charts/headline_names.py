@@ -83,9 +83,9 @@ def _rank(name: str) -> int:
 
 def choose_throughput(names: Collection[str]) -> str | None:
     """Return the name that says how much is processed in a second: tokens or samples before steps."""
-    found = [name for name in names if _THROUGHPUT.search(name.lower())]
+    candidates = [name for name in names if _THROUGHPUT.search(name.lower())]
     slow = re.compile(r"step|it(?:er)?s?[ _]?(?:/|p)|batch")
-    return min(found, key=lambda name: (bool(slow.search(name.lower())), len(name), name), default=None)
+    return min(candidates, key=lambda name: (bool(slow.search(name.lower())), len(name), name), default=None)
 
 
 def total_of(config: Mapping[str, Any], unit: Literal["step", "epoch"]) -> float | None:
@@ -98,14 +98,14 @@ def total_of(config: Mapping[str, Any], unit: Literal["step", "epoch"]) -> float
     spellings = _TOTAL_STEPS if unit == "step" else _TOTAL_EPOCHS
     values: dict[str, float] = {}
     for name, value in _leaves(config, 0):
-        known = name.rpartition(".")[2].rpartition("/")[2].lower().replace("-", "_")
+        spelling = name.rpartition(".")[2].rpartition("/")[2].lower().replace("-", "_")
         if (
-            known in spellings
+            spelling in spellings
             and not isinstance(value, bool)
             and isinstance(value, int | float)
             and value > 0
         ):
-            values.setdefault(known, float(value))
+            values.setdefault(spelling, float(value))
     return next((values[name] for name in spellings if name in values), None)
 
 

@@ -79,15 +79,15 @@ class RunPlan:
         for key, host, role, zero in series:
             deadline.check()
             position = positions.setdefault((host, role), len(positions))
-            named = mlflow_name(key, host in self._with_host_memory)
-            name = None if named is None else named["name"]
+            mlflow_fields = mlflow_name(key, host in self._with_host_memory)
+            name = None if mlflow_fields is None else mlflow_fields["name"]
             entry = entries.get((key, name))
             if entry is None:
                 entry = entries[key, name] = {"key": key, "mlflow": name, "places": [], "zero": []}
                 about = definition(key)
                 metric = metrics.setdefault(about["template"], {**about, "mlflow": None, "series": []})
-                if named is not None:
-                    metric["mlflow"] = {"unit": named["unit"], "factor": named["factor"]}
+                if mlflow_fields is not None:
+                    metric["mlflow"] = {"unit": mlflow_fields["unit"], "factor": mlflow_fields["factor"]}
                 metric["series"].append(entry)
             entry["places"].append(position)
             if zero:

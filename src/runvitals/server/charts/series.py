@@ -332,10 +332,10 @@ def logged_series(view: RunView, selection: LoggedSelection, part: Extract | Non
             if part is None or len(steps) <= part.points:
                 yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})
                 continue
-            places, newest, buckets = _on_grid(steps, times, values, part)
+            bucket_steps, newest, buckets = _on_grid(steps, times, values, part)
             columns: dict[str, NDArray[Any]] = {"": buckets.mean, ":n": buckets.n}
             columns |= {":min": buckets.min, ":max": buckets.max}
-            yield LoggedSeries(key, process.host, process.rank, places, newest, columns)
+            yield LoggedSeries(key, process.host, process.rank, bucket_steps, newest, columns)
     yield from _series_of(selection.others(view, None if part is None else part.points))
 
 
@@ -416,10 +416,10 @@ def _logged_groups(process: LoggedColumns, part: Extract | None, replaced: bool)
             group = groups.setdefault(times_key, {**about, "n": None, "series": {}, "min": None, "max": None})
             group["series"][key] = values.tolist()
             continue
-        places, newest, buckets = _on_grid(steps, times, values, part)
-        times_key = places.tobytes() + buckets.n.tobytes() + newest.tobytes()
+        bucket_steps, newest, buckets = _on_grid(steps, times, values, part)
+        times_key = bucket_steps.tobytes() + buckets.n.tobytes() + newest.tobytes()
         if times_key not in groups:
-            about = {**labels, "step": places.tolist(), "t": newest.tolist()}
+            about = {**labels, "step": bucket_steps.tolist(), "t": newest.tolist()}
             groups[times_key] = {**about, **_columns(buckets)}
         _add(groups[times_key], key, buckets, buckets.mean)
     return list(groups.values())

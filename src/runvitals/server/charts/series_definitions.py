@@ -57,5 +57,9 @@ def mlflow_name(key: str, host_memory: bool) -> dict[str, Any] | None:
     Args:
         host_memory: whether the host's memory is recorded too.
     """
-    named = mlflow.rename(key, host_memory)
-    return None if named is None else {"name": named[0], "unit": mlflow.unit_of(named[0]), "factor": named[1]}
+    renamed = mlflow.rename(key, host_memory)
+    return (
+        None
+        if renamed is None
+        else {"name": renamed[0], "unit": mlflow.unit_of(renamed[0]), "factor": renamed[1]}
+    )

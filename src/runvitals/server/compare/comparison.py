@@ -194,8 +194,10 @@ def _fact_row(section: Section, name: str, values: Mapping[int, Any], runs: int)
     absent = [position for position in range(runs) if position not in values]
     different = {_text(value) if value is not None else "null" for value in values.values()}
     differs = len(different) > 1 or bool(absent)
-    shown = [values.get(position) for position in range(runs)] if differs else [next(iter(values.values()))]
-    return FactRow(section, name, differs, shown, absent)
+    listed_values = (
+        [values.get(position) for position in range(runs)] if differs else [next(iter(values.values()))]
+    )
+    return FactRow(section, name, differs, listed_values, absent)
 
 
 SYSTEM_STATISTICS: Final = {

@@ -158,9 +158,13 @@ def differences(view: RunView, selection: SeriesSelection, t0: int, t1: int, lim
 
 def _together(series: list[Difference]) -> Difference:
     """Return the difference of a metric from those of its series."""
-    most = max(series, key=lambda one: (one.score, one.key, one.host))
-    alike = [one for one in series if one.how == most.how and one.score >= _ALIKE * most.score]
-    return replace(most, series=len(alike), hosts=len({one.host for one in alike}))
+    most = max(series, key=lambda difference: (difference.score, difference.key, difference.host))
+    alike = [
+        difference
+        for difference in series
+        if difference.how == most.how and difference.score >= _ALIKE * most.score
+    ]
+    return replace(most, series=len(alike), hosts=len({difference.host for difference in alike}))
 
 
 def _order(difference: Difference) -> tuple[int, float, str]:
@@ -201,8 +205,8 @@ def _logged_values(view: RunView, selection: SeriesSelection, window: Window) ->
     """Yield what was logged, a few names at a time."""
     matches = selection.matches_key
     names = iter(sorted(name for name in view.logged_names() if matches(name))[:_MAX_NAMES])
-    while some := list(islice(names, _NAMES_AT_ONCE)):
-        for process in view.logged_columns(some):
+    while batch := list(islice(names, _NAMES_AT_ONCE)):
+        for process in view.logged_columns(batch):
             if selection.host not in (None, process.host) or selection.rank not in (None, process.rank):
                 continue
             for key, (_, times, values) in process.columns.items():

@@ -73,7 +73,7 @@ def importance(rows: Floats, target: Floats) -> Importance:
     """
     random = np.random.default_rng(_SEED)
     count, width = rows.shape
-    total, seen = np.zeros(count), np.zeros(count)
+    sums, counts = np.zeros(count), np.zeros(count)
     worse = np.zeros(width)
     for _ in range(max(LEAST_TREES, min(MOST_TREES, _CELLS // (count * width)))):
         deadline.check()
@@ -83,16 +83,18 @@ def importance(rows: Floats, target: Floats) -> Importance:
         if not len(others):
             continue
         predictions = tree.predict(rows[others])
-        total[others] += predictions
-        seen[others] += 1
+        sums[others] += predictions
+        counts[others] += 1
         error = float(np.mean((predictions - target[others]) ** 2))
         for column in sorted(set(tree.columns) - {-1}):
             worse[column] += _error_when_shuffled(tree, rows[others], target[others], column, random) - error
-    known = seen > 0
-    spread = float(np.var(target[known])) if known.any() else 0.0
+    is_predicted = counts > 0
+    spread = float(np.var(target[is_predicted])) if is_predicted.any() else 0.0
     if spread == 0.0:
         return Importance(0.0, np.zeros(width))
-    score = 1 - float(np.mean((total[known] / seen[known] - target[known]) ** 2)) / spread
+    score = (
+        1 - float(np.mean((sums[is_predicted] / counts[is_predicted] - target[is_predicted]) ** 2)) / spread
+    )
     shares = np.maximum(worse, 0.0)
     if score <= 0 or shares.sum() == 0:
         return Importance(score, np.zeros(width))
@@ -129,10 +131,10 @@ def _add_node(
         return number
     width = rows.shape[1]
     tried = random.permutation(width)[: max(1, -(-width // 3))]
-    found = max(_splits(rows[members], of_node, tried), default=None)
-    if found is None:
+    best_split = max(_splits(rows[members], of_node, tried), default=None)
+    if best_split is None:
         return number
-    _, column, limit = found
+    _, column, limit = best_split
     is_right = rows[members, column] > limit
     tree.columns[number], tree.limits[number] = column, limit
     left = _add_node(tree, rows, target, members[~is_right], depth + 1, random)
@@ -148,9 +150,11 @@ def _splits(rows: Floats, target: Floats, columns: Integers) -> Iterator[tuple[f
         order = np.argsort(rows[:, column], kind="stable")
         values, numbers = rows[order, column], target[order]
         sums = np.cumsum(numbers)[:-1]
-        left = np.arange(1, count)
-        gain = sums**2 / left + (sums[-1] + numbers[-1] - sums) ** 2 / (count - left)
-        allowed = (values[1:] > values[:-1]) & (left >= _LEAST_ROWS) & (count - left >= _LEAST_ROWS)
+        left_counts = np.arange(1, count)
+        gain = sums**2 / left_counts + (sums[-1] + numbers[-1] - sums) ** 2 / (count - left_counts)
+        allowed = (
+            (values[1:] > values[:-1]) & (left_counts >= _LEAST_ROWS) & (count - left_counts >= _LEAST_ROWS)
+        )
         if not allowed.any():
             continue
         at = int(np.argmax(np.where(allowed, gain, -np.inf)))

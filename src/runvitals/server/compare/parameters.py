@@ -54,22 +54,24 @@ def importances(rows: Sequence[Row], names: Sequence[str], target: str) -> Impor
     Raises:
         TooSlow: the deadline has passed.
     """
-    known = [row for row in rows if isinstance(row.get(target), float) and np.isfinite(row[target])]
-    numbers = np.array([row[target] for row in known], np.float64)
-    columns = {name: _column([row.get(name) for row in known]) for name in names}
+    rows_with_target = [
+        row for row in rows if isinstance(row.get(target), float) and np.isfinite(row[target])
+    ]
+    numbers = np.array([row[target] for row in rows_with_target], np.float64)
+    columns = {name: _column([row.get(name) for row in rows_with_target]) for name in names}
     used = {name: column for name, column in columns.items() if column is not None}
-    if len(known) < LEAST_RUNS or not used:
-        return Importances(len(known), None, [])
+    if len(rows_with_target) < LEAST_RUNS or not used:
+        return Importances(len(rows_with_target), None, [])
     table = np.column_stack([column for column, _ in used.values()])
-    found = importance(table, numbers)
+    scores = importance(table, numbers)
     parameters = [
         ParameterImportance(
             name, float(share), _correlation(column, numbers) if is_number else None, len(np.unique(column))
         )
-        for (name, (column, is_number)), share in zip(used.items(), found.shares, strict=True)
+        for (name, (column, is_number)), share in zip(used.items(), scores.shares, strict=True)
     ]
     parameters.sort(key=lambda parameter: (-parameter.share, parameter.name))
-    return Importances(len(known), found.score, parameters)
+    return Importances(len(rows_with_target), scores.score, parameters)
 
 
 def _column(values: Sequence[str | float | None]) -> tuple[Floats, bool] | None:
@@ -86,8 +88,8 @@ def _column(values: Sequence[str | float | None]) -> tuple[Floats, bool] | None:
     categories = sorted({str(value) for value in values})
     if not 1 < len(categories) <= MAX_CATEGORIES:
         return None
-    places = {category: place for place, category in enumerate(categories)}
-    return np.array([float(places[str(value)]) for value in values]), False
+    category_numbers = {category: number for number, category in enumerate(categories)}
+    return np.array([float(category_numbers[str(value)]) for value in values]), False
 
 
 def _correlation(column: Floats, numbers: Floats) -> float | None:

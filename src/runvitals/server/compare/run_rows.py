@@ -22,14 +22,16 @@ _CONFIG: Final = "config."
 
 
 async def system_statistics(
-    library: Library, runs: Sequence[Run], place: Filter
+    library: Library, runs: Sequence[Run], project_filter: Filter
 ) -> dict[str, dict[str, float | str]]:
     """Return the system statistics of runs, by run id."""
     if not runs:
         return {}
     ids = Term(Labelled("id", tuple(TextPattern(run.id) for run in runs)))
-    shown = ShownColumns(tuple(SYSTEM_STATISTICS))
-    page = await library.page(replace(place, terms=(ids,)), RunSort(), len(runs), None, _no_key, shown)
+    shown_columns = ShownColumns(tuple(SYSTEM_STATISTICS))
+    page = await library.page(
+        replace(project_filter, terms=(ids,)), RunSort(), len(runs), None, _no_key, shown_columns
+    )
     return {run.id: columns for run, columns in zip(page.runs, page.columns, strict=True)}
 
 
@@ -47,18 +49,18 @@ async def newest_rows(library: Library, run_filter: Filter, fields: Sequence[str
 
 async def newest_runs(library: Library, run_filter: Filter, fields: Sequence[str]) -> list[tuple[Run, Row]]:
     """Return the newest 1,000 runs that match a filter, each with these fields."""
-    found: list[tuple[Run, Row]] = []
+    rows: list[tuple[Run, Row]] = []
     after: Any = None
     newest = RunSort("started_ms", True)
-    while len(found) < MAX_RUNS:
+    while len(rows) < MAX_RUNS:
         page = await library.page(
             run_filter, newest, _RUNS_AT_ONCE, after, _no_key, ShownColumns(tuple(fields))
         )
-        found += zip(page.runs, page.columns, strict=True)
+        rows += zip(page.runs, page.columns, strict=True)
         after = page.next
         if after is None:
             break
-    return found
+    return rows
 
 
 def _no_key(key: str) -> bool:

@@ -48,8 +48,8 @@ class SharedCommits(Generic[Item]):
             if len(group) == 1:
                 group[0][1].set_exception(error)
                 return
-            for one in group:  # only the request whose item is at fault fails
-                self._commit_group([one])
+            for entry in group:  # only the request whose item is at fault fails
+                self._commit_group([entry])
         else:
             for _, future in group:
                 future.set_result(None)

@@ -20,8 +20,8 @@ _INT64 = 2**63
 def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
     """Return a name as it is stored; raise ValueError if it is empty or too long."""
     if not isinstance(text, str) or not 1 <= len(text) <= longest:
-        shown = text if not isinstance(text, str) or len(text) <= 60 else f"{text[:60]}…"
-        raise ValueError(f"invalid {what} {shown!r}; expected a string of 1 to {longest} characters")
+        excerpt = text if not isinstance(text, str) or len(text) <= 60 else f"{text[:60]}…"
+        raise ValueError(f"invalid {what} {excerpt!r}; expected a string of 1 to {longest} characters")
     return plain_text(text)
 
 

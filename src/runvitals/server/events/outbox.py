@@ -399,12 +399,12 @@ def _within_limit(
     notifications: list[StoredNotification], counts: Mapping[int | None, int]
 ) -> list[StoredNotification]:
     """Return those with which their teams stay within the limit of deliveries a minute."""
-    left = {team: TEAM_A_MINUTE - count for team, count in counts.items()}
+    remaining = {team: TEAM_A_MINUTE - count for team, count in counts.items()}
     allowed = []
     for due in notifications:
         if due.automation_id is not None:
-            left[due.team_id] = left.get(due.team_id, TEAM_A_MINUTE) - 1
-            if left[due.team_id] < 0:
+            remaining[due.team_id] = remaining.get(due.team_id, TEAM_A_MINUTE) - 1
+            if remaining[due.team_id] < 0:
                 continue
         allowed.append(due)
     return allowed

@@ -157,12 +157,14 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         now = _held(same, now, judged)
         kept.append(now)
         changes += _changes(same, now, judged)
-    for gone in (each for each in earlier if each.finding.to_ms is None):
-        if _is_held(gone, gone.seen_ms, judged) and not _is_explained(gone.finding, judged.findings):
-            kept.append(gone)
+    for kept_finding in (each for each in earlier if each.finding.to_ms is None):
+        if _is_held(kept_finding, kept_finding.seen_ms, judged) and not _is_explained(
+            kept_finding.finding, judged.findings
+        ):
+            kept.append(kept_finding)
         else:
-            changes.append(_vanished(gone, judged))
-            retracted.append(_retracted(gone))
+            changes.append(_vanished(kept_finding, judged))
+            retracted.append(_retracted(kept_finding))
     hours = lost_hours([each.finding for each in kept], judged.up_to_ms, judged.device_hours or None)
     result = KeptResult(
         run_id=judged.run_id,
@@ -224,10 +226,10 @@ def _same(finding: Finding, earlier: Sequence[KeptFinding]) -> KeptFinding | Non
     return max(candidates, key=likeness, default=None)
 
 
-def _common_ms(one: Finding, other: Finding) -> float:
+def _common_ms(finding: Finding, other: Finding) -> float:
     """Return for how long both hold; negative if they do not touch."""
-    ends = [inf if each.to_ms is None else each.to_ms for each in (one, other)]
-    return min(ends) - max(one.from_ms, other.from_ms)
+    ends = [inf if each.to_ms is None else each.to_ms for each in (finding, other)]
+    return min(ends) - max(finding.from_ms, other.from_ms)
 
 
 def _changes(before: KeptFinding | None, now: KeptFinding, judged: JudgedRun) -> list[FindingChange]:
@@ -241,15 +243,15 @@ def _changes(before: KeptFinding | None, now: KeptFinding, judged: JudgedRun) ->
     return [FindingClosed(*facts)] if was_open else []
 
 
-def _retracted(gone: KeptFinding) -> RetractedFinding:
-    finding = gone.finding
-    return RetractedFinding(gone.number, finding.id, finding.hosts, finding.devices, gone.seen_ms)
+def _retracted(kept: KeptFinding) -> RetractedFinding:
+    finding = kept.finding
+    return RetractedFinding(kept.number, finding.id, finding.hosts, finding.devices, kept.seen_ms)
 
 
-def _vanished(gone: KeptFinding, judged: JudgedRun) -> FindingChange:
-    finding = replace(gone.finding, to_ms=max(gone.seen_ms, gone.finding.from_ms))
+def _vanished(kept: KeptFinding, judged: JudgedRun) -> FindingChange:
+    finding = replace(kept.finding, to_ms=max(kept.seen_ms, kept.finding.from_ms))
     return FindingClosed(
-        judged.run_id, gone.number, finding, gone.opened_ms, judged.up_to_ms, judged.is_final
+        judged.run_id, kept.number, finding, kept.opened_ms, judged.up_to_ms, judged.is_final
     )
 
 

@@ -39,7 +39,7 @@ class LostTimeReports:
         reading = self.metadata_store.lost_time
         causes = reading.causes(period, self.now_ms)
         total, judged = reading.counts(period, self.now_ms)
-        money = self._money(period, lambda one: one.cause) if causes else {}
+        money = self._money(period, lambda run_hours: run_hours.cause) if causes else {}
         return {
             "since_ms": period.since_ms,
             "until_ms": period.until_ms,
@@ -75,10 +75,10 @@ class LostTimeReports:
         reading = self.metadata_store.lost_time
         rows, total = reading.places(period, self.now_ms, by_project, limit, skip, cause)
 
-        def place(each: RunHours) -> tuple[int | None, int | None]:
+        def owner_of(each: RunHours) -> tuple[int | None, int | None]:
             return each.entity_id, each.project_id if by_project else None
 
-        money = self._money(period, place, cause)
+        money = self._money(period, owner_of, cause)
         return [(row, _rounded(money.get((row.entity_id, row.project_id)))) for row in rows], total
 
     def _money(

@@ -240,8 +240,8 @@ def join_processes(processes: Iterable[LoggedColumns]) -> dict[str, LoggedColumn
     for name, columns in parts.items():
         times, steps, values = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
         order = np.argsort(times, kind="stable")
-        whole = np.where(np.isfinite(steps), steps, -1).astype(np.int64)
+        whole_steps = np.where(np.isfinite(steps), steps, -1).astype(np.int64)
         joined[name] = LoggedColumn(
-            times[order].astype(np.int64), whole[order], values[order].astype(np.float64)
+            times[order].astype(np.int64), whole_steps[order], values[order].astype(np.float64)
         )
     return joined

@@ -55,7 +55,7 @@ class WatchedRuns:
             run.run_id: self._watches.get(run.run_id) or RunWatch(run.started_ms) for run in running
         }
         run_of_lane = {run.lane_id: run.run_id for run in running}
-        left = MAX_VALUES
+        remaining_values = MAX_VALUES
         lanes = sorted(run_of_lane)
         for first in range(0, len(lanes), _LANES_AT_ONCE):
             latest = self._store.latest(lanes[first : first + _LANES_AT_ONCE])
@@ -64,8 +64,8 @@ class WatchedRuns:
                 by_run.setdefault(run_of_lane[each.run], []).append(self._newest(each))
             for run_id, of_lanes in by_run.items():
                 self._watches[run_id].look(now_ms, of_lanes)
-            left -= sum(len(each.metrics) for each in latest)
-            if left <= 0:
+            remaining_values -= sum(len(each.metrics) for each in latest)
+            if remaining_values <= 0:
                 break
 
     def due(self, now_ms: int) -> list[RunToJudge]:
@@ -88,6 +88,6 @@ class WatchedRuns:
         keys = self._keys.get(name)
         if keys is None:
             numbers = latest.metrics.tolist()
-            known = self._metadata_store.metrics.keys(numbers)
-            keys = self._keys[name] = WatchedKeys(tuple(known.get(number, "") for number in numbers))
+            keys_by_number = self._metadata_store.metrics.keys(numbers)
+            keys = self._keys[name] = WatchedKeys(tuple(keys_by_number.get(number, "") for number in numbers))
         return NewestValues(latest.run, keys, latest.t, latest.values)

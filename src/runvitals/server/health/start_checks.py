@@ -133,19 +133,19 @@ def _checked(what: str, check: Callable[[], str]) -> StartCheck:
     except StoreError as error:
         return StartCheck(what, "failed", str(error))
     except OSError as error:
-        named = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        return StartCheck(what, "failed", named or str(error))
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+        return StartCheck(what, "failed", text or str(error))
     except (ValueError, MetadataStoreError, SecretUnreadable) as error:
         return StartCheck(what, "failed", str(error))
 
 
 def _address(host: str, port: int) -> str:
-    shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     try:
         with serve.bind(port, host):
-            return f"{shown} is free"
+            return f"{address} is free"
     except OSError as error:
-        raise ValueError(f"cannot listen on {shown}: {error.strerror}") from None
+        raise ValueError(f"cannot listen on {address}: {error.strerror}") from None
 
 
 def _key_file(path: str) -> str:
@@ -292,5 +292,5 @@ def _clock(stores: ServerStores, condition: DatabaseCondition | None) -> str:
         if abs(ahead_s) > _MOST_AHEAD_S:
             direction = "behind" if ahead_s > 0 else "ahead of"
             raise ValueError(f"the clock of this machine is {abs(ahead_s):,.0f} s {direction} {name}: set it")
-    shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    return f"{shown}, within {_MOST_AHEAD_S:.0f} s of {' and '.join(ahead)}" if ahead else shown
+    time_text = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    return f"{time_text}, within {_MOST_AHEAD_S:.0f} s of {' and '.join(ahead)}" if ahead else time_text

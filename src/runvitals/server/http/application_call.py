@@ -25,12 +25,12 @@ async def response_of(app: ASGIApp, scope: Scope, body: bytes = b"") -> Applicat
     content, status = bytearray(), 0
     headers: dict[bytes, bytes] = {}
 
-    left = [body]
+    bodies = [body]
 
     async def receive() -> Message:
-        if not left:
+        if not bodies:
             await anyio.sleep_forever()  # the client stays until it has the response
-        return {"type": "http.request", "body": left.pop()}
+        return {"type": "http.request", "body": bodies.pop()}
 
     async def send(message: Message) -> None:
         nonlocal status

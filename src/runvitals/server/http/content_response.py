@@ -57,12 +57,12 @@ def content_response(
         HTTPException: 416 for a range beyond its end.
     """
     media_type = content.media_type
-    shown = f"{media_type}; charset=utf-8" if media_type == PLAIN_TEXT else media_type
+    content_type = f"{media_type}; charset=utf-8" if media_type == PLAIN_TEXT else media_type
     disposition = "inline"
     if download is not None or media_type == BINARY:
         disposition = f"attachment; filename*=UTF-8''{quote(download_name(download or sha256), safe='')}"
     headers = {
-        "content-type": shown,
+        "content-type": content_type,
         "content-disposition": disposition,
         "content-security-policy": INERT_POLICY,
     }
@@ -135,10 +135,10 @@ def _requested_range(text: str, size: int) -> _Range | None:
 
 def _blocks(content: OpenedContent, part: _Range) -> Iterator[bytes]:
     content.file.seek(part.first)
-    left = part.end - part.first
-    while left:
-        block = content.file.read(min(left, _BLOCK_BYTES))
+    remaining_bytes = part.end - part.first
+    while remaining_bytes:
+        block = content.file.read(min(remaining_bytes, _BLOCK_BYTES))
         if not block:
             return  # it was cut off; the length that was promised tells the client
-        left -= len(block)
+        remaining_bytes -= len(block)
         yield block

@@ -34,8 +34,8 @@ async def check_known_parameters(request: Request) -> None:
     unknown = next((name for name in request.query_params if name not in names), None)
     if unknown is not None:
         expected = f"expected one of {', '.join(sorted(names))}" if names else "this route has none"
-        shown = unknown[:_MAX_SHOWN_CHARACTERS]
-        raise InvalidFields({shown: f"unknown parameter {shown!r}; {expected}"})
+        excerpt = unknown[:_MAX_SHOWN_CHARACTERS]
+        raise InvalidFields({excerpt: f"unknown parameter {excerpt!r}; {expected}"})
 
 
 def _query_parameters(dependant: Dependant) -> set[str]:

@@ -71,16 +71,16 @@ def page_of(
     rows: Sequence[T],
     key: Callable[[T], str | int],
     page: PageRequest,
-    shown: Callable[[T], Any] = lambda row: row,
+    to_json: Callable[[T], Any] = lambda row: row,
 ) -> dict[str, Any]:
     """The requested page of a list that is in memory.
 
     Args:
         rows: in ascending order of `key`, which no two have in common.
-        shown: the JSON of a row, or what the model of the response makes it of.
+        to_json: the JSON of a row, or what the model of the response makes it of.
     """
     part, cursor = part_of(rows, key, page)
-    return {plural: [shown(row) for row in part], "total": len(rows), "next": cursor}
+    return {plural: [to_json(row) for row in part], "total": len(rows), "next": cursor}
 
 
 def sorted_page(
@@ -88,7 +88,7 @@ def sorted_page(
     rows: Iterable[T],
     key: Callable[[T], str],
     page: PageRequest,
-    shown: Callable[[T], Any] = lambda row: row,
+    to_json: Callable[[T], Any] = lambda row: row,
     descending: bool = False,
 ) -> dict[str, Any]:
     """The requested page of a list that is in memory, in the order that the request chose.
@@ -103,7 +103,7 @@ def sorted_page(
     part = ordered[first : first + page.limit]
     more = first + len(part) < len(ordered)
     cursor = key(part[-1]) if part and more else None
-    return {plural: [shown(row) for row in part], "total": len(ordered), "next": cursor}
+    return {plural: [to_json(row) for row in part], "total": len(ordered), "next": cursor}
 
 
 def page_in_order(plural: str, rows: Sequence[Any], page: PageRequest) -> dict[str, Any]:
@@ -121,14 +121,14 @@ def page_in_order(plural: str, rows: Sequence[Any], page: PageRequest) -> dict[s
 
 
 def numbered_page(
-    plural: str, rows: Sequence[T], page: PageRequest, shown: Callable[[T], dict[str, Any]]
+    plural: str, rows: Sequence[T], page: PageRequest, to_json: Callable[[T], dict[str, Any]]
 ) -> dict[str, Any]:
     """The requested page of a list that is in memory and whose rows have no short key.
 
     Cursors are positions, so a row that is inserted meanwhile moves others to the next page.
     """
     part = rows[page.after_id : page.after_id + page.limit]
-    return stored_page(plural, [shown(row) for row in part], len(rows), page)
+    return stored_page(plural, [to_json(row) for row in part], len(rows), page)
 
 
 def stored_page(plural: str, rows: Sequence[Any], total: int, page: PageRequest) -> dict[str, Any]:

@@ -138,12 +138,12 @@ def _received(name: bytes, value: bytes) -> tuple[bytes, bytes]:
     cookies = [cookie.strip() for cookie in value.split(b";")]
     own = [cookie for cookie in cookies if not cookie.startswith(host)]
     first = {cookie.partition(b"=")[0]: cookie for cookie in reversed(own)}.values()
-    return name, b"; ".join(host + one[len(secure) :] if one.startswith(secure) else one for one in first)
+    return name, b"; ".join(host + part[len(secure) :] if part.startswith(secure) else part for part in first)
 
 
 def _limited(name: bytes, value: bytes, below: bytes) -> tuple[bytes, bytes]:
     """Return a response's header: a cookie for all paths becomes one for those of this server."""
     if name != b"set-cookie":
         return name, value
-    limited = _EVERYWHERE.sub(lambda found: found.group(1)[:-1] + below + b"/", value)
+    limited = _EVERYWHERE.sub(lambda match: match.group(1)[:-1] + below + b"/", value)
     return name, re.sub(b"^" + _HOST_COOKIE.encode(), _SECURE_COOKIE.encode(), limited)

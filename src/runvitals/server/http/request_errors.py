@@ -56,8 +56,8 @@ def forget_locals(error: BaseException | None) -> None:
     An error that comes out of a thread and the frame that waited for it refer to each other: without this,
     bodies of some sixty rejected requests, a gigabyte, stay until the garbage collector runs.
     """
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    error_ids: set[int] = set()
+    while error is not None and id(error) not in error_ids:
+        error_ids.add(id(error))
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__

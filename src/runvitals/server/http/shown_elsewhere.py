@@ -42,7 +42,7 @@ class LoopbackOrLink:
             # Without a path: browsers then send it to the addresses below this one, and to no other server.
             response.set_cookie(_COOKIE, self._secret, httponly=True, samesite="lax", path=None)
             await response(scope, receive, send)
-        elif is_for_loopback(scope["headers"]) or any(map(self._is_secret, _given(scope["headers"]))):
+        elif is_for_loopback(scope["headers"]) or any(map(self._is_secret, _sent_secrets(scope["headers"]))):
             await self._app(scope, receive, send)
         else:
             await self._loopback(scope, receive, send)
@@ -56,7 +56,7 @@ def _token(scope: Scope) -> str:
     return parse_qs(query.decode("latin-1")).get("token", [""])[0]
 
 
-def _given(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
+def _sent_secrets(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
     """Yield what a request may have the secret in: the key of a program, and cookies."""
     for name, value in headers:
         text = value.decode("latin-1")

@@ -134,10 +134,10 @@ class KeyIngestRights:
 
     def _admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
         decided: list[_Decided] = []
-        named = _named_projects(envelopes)
+        projects = _named_projects(envelopes)
         for index, sent in enumerate(envelopes):
             try:
-                decided.append(self._decide(sent, named.get(_run_key(sent))))
+                decided.append(self._decide(sent, projects.get(_run_key(sent))))
             except HttpRejection as error:
                 error.index = index
                 raise
@@ -169,7 +169,7 @@ class KeyIngestRights:
         of_new = project if run is None else None
         called = envelope.entity or self._name_of(entity)
         decided = _Decided(AdmittedEnvelope(sender, ignored, of_new, self.principal), entity, called)
-        named = project_name(envelope.project)
+        project_of_envelope = project_name(envelope.project)
         if run is None:
             self._decide_project(decided, project_name(project))
             self._check_limit(entity)
@@ -177,8 +177,8 @@ class KeyIngestRights:
                 decided.ignored_run = envelope.run, project_name(project)
         else:
             self._check_run(decided, run, project_name(project))
-            if envelope.project and run.project == DEFAULT_PROJECT != named:
-                self._decide_project(decided, named)
+            if envelope.project and run.project == DEFAULT_PROJECT != project_of_envelope:
+                self._decide_project(decided, project_of_envelope)
         for target in sent.projects:
             if run is None or target != run.project:
                 self._decide_project(decided, target)
@@ -216,8 +216,8 @@ class KeyIngestRights:
         key = self.principal.key
         if key is None or Action.RUN_CREATE in SCOPE_ACTIONS[key.scope]:
             return
-        named = None if envelope.entity is None else self._directory.entity_named(envelope.entity.lower())
-        self._refusals.key_out_of_scope(self._actor(), Action.RUN_CREATE.value, named or Organisation())
+        entity = None if envelope.entity is None else self._directory.entity_named(envelope.entity.lower())
+        self._refusals.key_out_of_scope(self._actor(), Action.RUN_CREATE.value, entity or Organisation())
         raise HttpRejection(403, ONLY_READS)
 
     def _check_limit(self, entity: Entity) -> None:
@@ -229,15 +229,15 @@ class KeyIngestRights:
             refused = f"{self._name_of(entity)} may start no more runs this month: its plan is used up"
         raise HttpRejection(403, refused)
 
-    def _check_run(self, decided: _Decided, run: RunPlace, named: str) -> None:
+    def _check_run(self, decided: _Decided, run: RunPlace, new_project: str) -> None:
         """Check that envelopes may be added to a run. One in the trash is checked as if it were not there.
 
         Args:
-            named: the project of the run, if it did not exist: one that is hidden is refused like that.
+            new_project: the project of the run, if it did not exist: one that is hidden is refused like that.
         """
         project = self._directory.project(run.project_id)
         if not self._may_add(project, f"{run.entity}/{run.project}"):
-            self._decide_project(decided, named)
+            self._decide_project(decided, new_project)
             raise HttpRejection(403, f"the run id {run.uid!r} is taken in {decided.called}")
         if not self._owns(run) and not self._directory.may(
             self._unlimited, Action.RUN_UPDATE, _item(run, project)
@@ -314,15 +314,15 @@ class KeyIngestRights:
         """Return the author of a new run, and why it is not the user who was named."""
         if isinstance(self.principal, User):
             return self.principal.id, None
-        named = self.attribution
-        if not (named.username or named.address):
+        attribution = self.attribution
+        if not (attribution.username or attribution.address):
             return None, None
         if entity.id not in self._authors:
             self._authors[entity.id] = self._member(entity)
         author_id = self._authors[entity.id]
         if author_id is not None:
             return author_id, None
-        what = "user name" if named.username else "e-mail address"
+        what = "user name" if attribution.username else "e-mail address"
         return None, f"the {what} given for this run belongs to no active member of its team"
 
     def _member(self, entity: Entity) -> int | None:
@@ -330,12 +330,12 @@ class KeyIngestRights:
 
         A user name takes precedence.
         """
-        accounts, named = self._metadata_store.accounts, self.attribution
+        accounts, attribution = self._metadata_store.accounts, self.attribution
         try:
-            if named.username:
-                user_id = accounts.users.by_name(named.username).id
+            if attribution.username:
+                user_id = accounts.users.by_name(attribution.username).id
             else:
-                member = accounts.users.by_address(address_key(named.address))
+                member = accounts.users.by_address(address_key(attribution.address))
                 if member is None:
                     return None
                 user_id = member.id
@@ -379,10 +379,10 @@ class KeyIngestRights:
             "user" if isinstance(self.principal, User) else "service_account"
         )
         key = self.principal.key
-        shown = None
+        public_id = None
         if key is not None and key.id is not None:
-            shown = self._metadata_store.accounts.keys.get(key.id).public_id
-        return Actor(kind, self._name, self.principal.id, "key", shown)
+            public_id = self._metadata_store.accounts.keys.get(key.id).public_id
+        return Actor(kind, self._name, self.principal.id, "key", public_id)
 
 
 def _key(sent: SentEnvelope) -> tuple[str | None, str, str | None, tuple[str, ...]]:
@@ -399,8 +399,8 @@ def _named_projects(envelopes: Sequence[SentEnvelope]) -> dict[tuple[str | None,
     Only the first envelope of a writer names one. Without this, the others would create the project
     `default`, which then stays empty.
     """
-    named = {_run_key(sent): sent.projects[-1] for sent in envelopes if sent.projects}
-    return named | {_run_key(sent): sent.envelope.project for sent in envelopes if sent.envelope.project}
+    projects = {_run_key(sent): sent.projects[-1] for sent in envelopes if sent.projects}
+    return projects | {_run_key(sent): sent.envelope.project for sent in envelopes if sent.envelope.project}
 
 
 def _item(run: RunPlace, project: Project) -> ProjectItem:

@@ -339,22 +339,34 @@ class Recorder:
         return request.acks
 
     def _add(
-        self, request: _PendingRequest, one: RegisteredEnvelope, sender: Principal | None, now_ms: int
+        self,
+        request: _PendingRequest,
+        registration: RegisteredEnvelope,
+        sender: Principal | None,
+        now_ms: int,
     ) -> None:
         """Add what is to be written of an envelope to its request."""
-        valid, envelope, registered = one.valid, one.valid.envelope, one.writer.registered
-        run_id, sent_keys = registered.run_id, one.sent_keys
-        if one.newly is not None and not registered.deleted and one.newly.ignored_attribution is not None:
-            request.metadata.append(_ignored_attribution(run_id, one.newly, now_ms))
+        valid, envelope, registered = (
+            registration.valid,
+            registration.valid.envelope,
+            registration.writer.registered,
+        )
+        run_id, sent_keys = registered.run_id, registration.sent_keys
+        if (
+            registration.newly is not None
+            and not registered.deleted
+            and registration.newly.ignored_attribution is not None
+        ):
+            request.metadata.append(_ignored_attribution(run_id, registration.newly, now_ms))
         ack = self._ack(envelope, run_id, sent_keys)
-        ack.deleted = one.deleted
+        ack.deleted = registration.deleted
         request.acks.append(ack)
         if registered.purged:
             return
         self.heartbeats.record(run_id, registered.writer_id, now_ms, valid.last_ms, sent_interval_s(envelope))
-        if one.deleted:
+        if registration.deleted:
             return
-        has_facts = one.newly is not None or one.has_new_keys or valid.metadata is not None
+        has_facts = registration.newly is not None or registration.has_new_keys or valid.metadata is not None
         request.runs[run_id] = request.runs.get(run_id, False) or has_facts
         if valid.metadata is not None:
             request.metadata.append(valid.metadata.assigned_to(registered, sender))
@@ -363,7 +375,7 @@ class Recorder:
             request.metadata.append(EnvelopeMetadata(rows=rows))
             rows = None
         if envelope.seq is not None:
-            request.batches.append(_batch(valid, one.writer, one.stored_keys))
+            request.batches.append(_batch(valid, registration.writer, registration.stored_keys))
             request.batch_acks.append(ack)
             request.received.append((registered, valid))
             request.gathered.append(rows)

@@ -173,8 +173,8 @@ def _key_count(keys: tuple[str, ...] | KeyList | None) -> int:
 def _check_keys(keys: Sequence[str]) -> tuple[str, ...]:
     for index, key in enumerate(keys):
         if not 1 <= len(key) <= MAX_KEY:
-            shown = key if len(key) < 60 else f"{key[:60]}…"
-            raise out_of_range(f"keys[{index}]: invalid key {shown!r}; expected 1 to {MAX_KEY} characters")
+            excerpt = key if len(key) < 60 else f"{key[:60]}…"
+            raise out_of_range(f"keys[{index}]: invalid key {excerpt!r}; expected 1 to {MAX_KEY} characters")
     if len(set(keys)) != len(keys):
         repeated, _ = Counter(keys).most_common(1)[0]
         raise out_of_range(f"keys: {repeated!r} occurs more than once")

@@ -36,7 +36,7 @@ class ChangedRuns:
     def __init__(self, find: Callable[[], Awaitable[list[NamedRun]]]) -> None:
         self._find = find
         self._runs: list[NamedRun] = []
-        self._known: dict[str, Any] = {}
+        self._versions: dict[str, Any] = {}
         self._found_s = -1e9
 
     def find_again(self) -> None:
@@ -51,8 +51,8 @@ class ChangedRuns:
         changed = []
         for run in self._runs:
             now = await self._version(run)
-            if self._known.get(run.id) != now:
-                self._known[run.id] = now
+            if self._versions.get(run.id) != now:
+                self._versions[run.id] = now
                 changed.append(run.id)
         return changed
 
@@ -64,7 +64,7 @@ class ChangedRuns:
         try:
             position = await run.opened.use(lambda view: dict(view.position()), quick=True)
         except (UnknownRun, TooSlow, Busy):
-            return self._known.get(run.id)  # looked at again at the next poll
+            return self._versions.get(run.id)  # looked at again at the next poll
         return run.state, position
 
 

@@ -115,8 +115,10 @@ class Message:
 
 def one_line(text: str) -> str:
     """Return a user's text on one line, without characters that are invisible or reverse text."""
-    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
-    return " ".join(shown.split())[:_MAX_VALUE]
+    visible_text = "".join(
+        " " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text
+    )
+    return " ".join(visible_text.split())[:_MAX_VALUE]
 
 
 def paragraphs_of(name: str, text: str) -> tuple[str, ...]:
@@ -168,7 +170,7 @@ def digest(texts: Sequence[Mapping[str, str]]) -> Message:
     subjects = ", ".join(one_line(text["subject"]) for text in texts)
     paragraphs = ["You got many messages within an hour, so these waited for each other."]
     for number, text in enumerate(texts):
-        shown = text["text"].partition(_END)[0] if number < _MAX_DIGEST_TEXTS else ""
-        paragraphs.append(f"{text['subject']}\n\n{shown[:_MAX_DIGEST_TEXT]}".rstrip())
+        excerpt = text["text"].partition(_END)[0] if number < _MAX_DIGEST_TEXTS else ""
+        paragraphs.append(f"{text['subject']}\n\n{excerpt[:_MAX_DIGEST_TEXT]}".rstrip())
     link = Link("Choose which alerts you get", "/-/settings/notifications")
     return Message("digest", one_line(f"{len(texts)} messages: {subjects}"), tuple(paragraphs), link)

@@ -98,8 +98,8 @@ def _role(event: AuditEvent) -> str:
 
 def _organisation_role(event: AuditEvent, user: UserRow) -> Message:
     role = str((event.after or {}).get("org_role", "member"))
-    shown = "administrator" if role == "admin" else role
-    return messages.organisation_role_changed(user.name, shown, _BY)
+    role_text = "administrator" if role == "admin" else role
+    return messages.organisation_role_changed(user.name, role_text, _BY)
 
 
 _MESSAGES: Final[dict[str, Callable[[AuditEvent, UserRow], Message]]] = {

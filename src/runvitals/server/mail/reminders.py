@@ -51,8 +51,8 @@ class Reminders:
                 notices.to_user(member.user_id, message, once_key=once)
         for link in ending.guest_links(now_ms, until_ms):
             if (once := _once(f"guest_link:{link.id}", link, now_ms)) is not None:
-                what, path = _target(link)
-                message = messages.guest_link_ends_soon(what, link.end_ms, path)
+                subject, path = _target(link)
+                message = messages.guest_link_ends_soon(subject, link.end_ms, path)
                 notices.to_user(link.user_id, message, once_key=once)
         for account in ending.accounts(now_ms, until_ms):
             if (once := _once("account", account, now_ms)) is not None:
@@ -60,12 +60,12 @@ class Reminders:
                 notices.to_user(account.user_id, message, once_key=once)
 
 
-def _once(what: str, ending: _Ending, now_ms: int) -> str | None:
+def _once(prefix: str, ending: _Ending, now_ms: int) -> str | None:
     """Return the key of the message that is due; None if none is. Another end is another message."""
     days = next((days for days in AHEAD_DAYS if ending.end_ms - now_ms <= days * DAY_MS), None)
     if days is None or ending.end_ms - ending.set_ms <= days * DAY_MS:
         return None
-    return f"{what}:{ending.end_ms}:{days}"
+    return f"{prefix}:{ending.end_ms}:{days}"
 
 
 def _remind_of_key(notices: Notices, key: EndingKey, once: str) -> None:

@@ -82,7 +82,7 @@ class ForwardProxy:
         try:
             with client:
                 client.settimeout(max(0.1, self._left_s()))
-                authority = self._place(client)
+                authority = self._authority(client)
                 if authority is None:
                     return
                 try:
@@ -98,7 +98,7 @@ class ForwardProxy:
         finally:
             self._room.release()
 
-    def _place(self, client: socket.socket) -> tuple[str, int] | None:
+    def _authority(self, client: socket.socket) -> tuple[str, int] | None:
         """Where the client wants to be connected to; None if it was refused."""
         head = b""
         while b"\r\n\r\n" not in head:
@@ -125,15 +125,15 @@ class ForwardProxy:
         client.sendall(f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
 
     def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
-        left = MAX_BYTES
+        remaining_bytes = MAX_BYTES
         with selectors.DefaultSelector() as waiting:
             waiting.register(client, selectors.EVENT_READ, server)
             waiting.register(server, selectors.EVENT_READ, client)
-            while left > 0 and self._left_s() > 0 and not self._closing.is_set():
+            while remaining_bytes > 0 and self._left_s() > 0 and not self._closing.is_set():
                 for key, _ in waiting.select(0.5):
                     assert isinstance(key.fileobj, socket.socket)
-                    piece = key.fileobj.recv(min(_PIECE, left))
+                    piece = key.fileobj.recv(min(_PIECE, remaining_bytes))
                     if not piece:
                         return
-                    left -= len(piece)
+                    remaining_bytes -= len(piece)
                     key.data.sendall(piece)

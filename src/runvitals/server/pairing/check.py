@@ -124,19 +124,19 @@ def check_team_buckets(address: str, box: SecretBox) -> Iterator[Problem]:
 def _check_team_bucket(
     files: StoredFileTable, team_id: int, row: BucketRow, buckets: TeamBuckets
 ) -> Iterator[Problem]:
-    place = row.location.below(str(team_id))
+    location = row.location.below(str(team_id))
     try:
         store = open_store(buckets.location(row).below(str(team_id)))
-        there = {content.sha256: content.bytes for content in store.contents()}
+        stored_sizes = {content.sha256: content.bytes for content in store.contents()}
     except OSError as error:
-        yield Problem(str(place), f"could not be read: {error.strerror or error}")
+        yield Problem(str(location), f"could not be read: {error.strerror or error}")
         return
     for sizes in files.sizes(team_id):
-        wrong = {sha256 for sha256, size in sizes.items() if there.get(sha256) != size}
+        wrong = {sha256 for sha256, size in sizes.items() if stored_sizes.get(sha256) != size}
         for sha256 in sorted(files.known(wrong, team_id)):  # without those that were removed meanwhile
-            size = there.get(sha256)
+            size = stored_sizes.get(sha256)
             reason = "is missing" if size is None else f"is damaged: what is there has {size:,} bytes"
-            yield Problem(str(place), f"the content {sha256} of {sizes[sha256]:,} bytes {reason}")
+            yield Problem(str(location), f"the content {sha256} of {sizes[sha256]:,} bytes {reason}")
 
 
 def _damage_of(contents: FolderFileStore, sha256: str) -> str | None:

@@ -63,13 +63,15 @@ class KeptLines:
         """
         lock = self._locks.setdefault(query, anyio.Lock())
         async with lock:  # of panels that are requested together, one reads for all
-            found = {key: self._kept.get((query, key)) for key in keys}
-            if missing := [key for key in keys if found[key] is None]:
-                found |= await self._read(query, runs, missing, self._fitting(query, runs, missing, ahead))
+            kept_lines = {key: self._kept.get((query, key)) for key in keys}
+            if missing := [key for key in keys if kept_lines[key] is None]:
+                kept_lines |= await self._read(
+                    query, runs, missing, self._fitting(query, runs, missing, ahead)
+                )
         lines: list[KeyLines] = []
         problems: dict[str, None] = {}
         for key in keys:
-            kept = found[key]
+            kept = kept_lines[key]
             assert kept is not None
             lines.append(kept.lines)
             problems |= dict.fromkeys(kept.problems)
@@ -99,8 +101,8 @@ class KeptLines:
         reading = RunReading(runs)
         read = reading.logged if query.source == "logged" else reading.system
         lines = await read(keys, query.axis, query.part)
-        made = await anyio.to_thread.run_sync(_in_time, lines)
-        kept = {one.key: _Kept(one, tuple(reading.problems)) for one in made}
+        lines_of_keys = await anyio.to_thread.run_sync(_in_time, lines)
+        kept = {key_lines.key: _Kept(key_lines, tuple(reading.problems)) for key_lines in lines_of_keys}
         for key, of_key in kept.items():
             if _size(of_key) <= _KEPT_BYTES:
                 self._kept[query, key] = of_key

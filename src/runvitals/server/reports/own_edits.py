@@ -88,13 +88,13 @@ def own_edits(versions: Sequence[SavedDocument], author_id: int) -> list[Edit]:
 def _add(steps: list[_Step], step: _Step) -> None:
     """Add a step to those of a part, or remove the ones that it takes back."""
     value = step.change.before
-    for place in range(len(steps) - 1, -1, -1):
-        earlier = steps[place].change
+    for position in range(len(steps) - 1, -1, -1):
+        earlier = steps[position].change
         if earlier.after != value:  # somebody else changed it between
             break
         value = earlier.before
         if value == step.change.after:
-            del steps[place:]
+            del steps[position:]
             return
     steps.append(step)
 

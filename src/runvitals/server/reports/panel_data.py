@@ -126,11 +126,11 @@ def _joining(
 ) -> Callable[[], dict[str, Any]]:
     """Return what makes the whole answer. What is wrong with its lines shows when they are made."""
 
-    def whole() -> dict[str, Any]:
+    def answer() -> dict[str, Any]:
         try:
-            shown = encode()
+            fields = encode()
         except ValueError as error:
             return {**about, "problem": str(error)}
-        return {**about, **shown, "problems": list(source.problems)}
+        return {**about, **fields, "problems": list(source.problems)}
 
-    return whole
+    return answer

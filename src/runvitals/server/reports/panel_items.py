@@ -81,22 +81,22 @@ class PanelItems:
     async def _media(self) -> Encode:
         """Read the newest of what was logged under each name; with a zoom, all between these steps."""
         keys = [query["name"] for query in self._panel.queries if query.get("name") is not None]
-        left = MAX_RECORDS
+        remaining = MAX_RECORDS
 
         def read(run: NamedRun, view: RunView) -> list[dict[str, Any]]:
-            nonlocal left
+            nonlocal remaining
             items: list[dict[str, Any]] = []
             for key in keys:
                 selection = self._selection(view, key)
-                if selection is None or left <= 0:
+                if selection is None or remaining <= 0:
                     continue
-                records = view.media(selection).records[:left]
-                left -= len(records)
+                records = view.media(selection).records[:remaining]
+                remaining -= len(records)
                 items += [{"run": run.id, **asdict(record)} for record in records]
             return items
 
-        found = await self._reading(MAX_RUNS_WITH_MEDIA).each(read, quick=True)
-        return lambda: {"items": [item for items in found.values() for item in items]}
+        items_of_runs = await self._reading(MAX_RUNS_WITH_MEDIA).each(read, quick=True)
+        return lambda: {"items": [item for items in items_of_runs.values() for item in items]}
 
     def _selection(self, view: RunView, key: str) -> MediaSelection | None:
         if self._panel.zoom is not None:
@@ -112,8 +112,8 @@ class PanelItems:
         def read(_: NamedRun, view: RunView) -> dict[str, Any]:
             return self._findings.findings(view, now_ms).to_json()
 
-        found = await self._reading(MAX_RUNS_WITH_FINDINGS).each(read)
-        return lambda: {"findings": [{"run": run, **of_run} for run, of_run in found.items()]}
+        findings = await self._reading(MAX_RUNS_WITH_FINDINGS).each(read)
+        return lambda: {"findings": [{"run": run, **of_run} for run, of_run in findings.items()]}
 
     async def _console(self) -> Encode:
         count = self._panel.settings.get("lines")
@@ -121,26 +121,26 @@ class PanelItems:
 
         def read(_: NamedRun, view: RunView) -> dict[str, Any]:
             was_cut, pieces = view.console(KEPT_BYTES)
-            kept, left = [], lines
+            newest_pieces, remaining_lines = [], lines
             for piece in reversed(pieces):
-                if left <= 0:
+                if remaining_lines <= 0:
                     break
                 rows = piece.text.splitlines(keepends=True)
-                was_cut = was_cut or len(rows) > left
-                kept.append({**piece._asdict(), "text": "".join(rows[-left:])})
-                left -= len(rows)
-            return {"cut": was_cut or len(kept) < len(pieces), "pieces": kept[::-1]}
+                was_cut = was_cut or len(rows) > remaining_lines
+                newest_pieces.append({**piece._asdict(), "text": "".join(rows[-remaining_lines:])})
+                remaining_lines -= len(rows)
+            return {"cut": was_cut or len(newest_pieces) < len(pieces), "pieces": newest_pieces[::-1]}
 
-        found = await self._reading(MAX_CONSOLES).each(read, quick=True)
-        return lambda: {"console": [{"run": run, **of_run} for run, of_run in found.items()]}
+        consoles = await self._reading(MAX_CONSOLES).each(read, quick=True)
+        return lambda: {"console": [{"run": run, **of_run} for run, of_run in consoles.items()]}
 
     async def _importance(self) -> Encode:
         target = next(iter(self._numbers()), None)
-        run_set, shown = next(iter(self._runs.shown), (None, None))
-        if target is None or run_set is None or shown is None:
+        run_set, shown_runs = next(iter(self._runs.shown), (None, None))
+        if target is None or run_set is None or shown_runs is None:
             return dict
-        names = await parameter_names(self._library, shown.run_filter)
-        rows = await newest_rows(self._library, shown.run_filter, (target, *names))
+        names = await parameter_names(self._library, shown_runs.run_filter)
+        rows = await newest_rows(self._library, shown_runs.run_filter, (target, *names))
         return lambda: {"importance": asdict(importances(rows, names, target))}
 
     async def _differences(self) -> Encode:
@@ -179,10 +179,10 @@ class PanelItems:
         return [fact for fact in facts if fact.section in sections and fact.differs]
 
     async def _system(self, runs: Sequence[Run]) -> dict[str, dict[str, float | str]]:
-        found: dict[str, dict[str, float | str]] = {}
-        for _, shown in self._runs.shown:
-            found |= await system_statistics(self._library, runs, shown.place)
-        return found
+        statistics: dict[str, dict[str, float | str]] = {}
+        for _, shown_runs in self._runs.shown:
+            statistics |= await system_statistics(self._library, runs, shown_runs.project_filter)
+        return statistics
 
     def _numbers(self) -> list[str]:
         """Return the numbers of runs that the queries name: of what was logged, the one in the summary."""

@@ -70,26 +70,28 @@ class PanelLines:
         system = {_PLACEHOLDER.sub("*", about["key"]): about for about in names["system"]}
         self._names = names["logged"], list(system)
         metrics = self._panel.metrics(*self._names)
-        shown = {
+        metric_names = {
             "logged": [metric.name for metric in metrics if metric.source == "logged"],
             "system": _described(metrics, system),
         }
         if not metrics:
-            return lambda: {"names": shown}
+            return lambda: {"names": metric_names}
         axis = self._panel.axis(metrics)
         part = self._part(self._panel, requested)
         if self._panel.is_by_device:
             devices = await self._devices(metrics, axis, part)
-            return lambda: {"x": str(axis), "names": shown, "devices": devices}
+            return lambda: {"x": str(axis), "names": metric_names, "devices": devices}
         alike = [metric for panel in self._next_alike(requested) for metric in panel.metrics(*self._names)]
-        found = [await self._of_source(source, metrics, axis, part, alike) for source in ("logged", "system")]
+        readings = [
+            await self._of_source(source, metrics, axis, part, alike) for source in ("logged", "system")
+        ]
 
         def encode() -> dict[str, Any]:
             lines: dict[str, list[dict[str, Any]]] = {metric.id: [] for metric in metrics}
-            for of_source in found:
+            for of_source in readings:
                 for metric_id, groups in of_source():
                     lines[metric_id] += groups
-            return {"x": str(axis), "names": shown, "lines": lines}
+            return {"x": str(axis), "names": metric_names, "lines": lines}
 
         return encode
 
@@ -114,7 +116,7 @@ class PanelLines:
         keys = list(by_key)
         if not keys:
             return lambda: ()
-        query = LineQuery(tuple(shown for _, shown in self._runs.shown), source, axis, part)
+        query = LineQuery(tuple(shown_runs for _, shown_runs in self._runs.shown), source, axis, part)
         ahead = [_key(metric) for metric in dict.fromkeys(alike) if metric.source == source]
         lines_of_runs, problems = await self._kept_lines.read(query, self._runs.named, keys, ahead)
         self.problems |= problems
@@ -131,8 +133,8 @@ class PanelLines:
     def _next_alike(self, requested: PanelExtract) -> list[ShownPanel]:
         """Return the next panels that show the same part of the same runs."""
         mine = self._panel
-        places = [place for place, panel in enumerate(self._others) if panel.id == mine.id]
-        next_ones = self._others[places[0] + 1 :] if places else ()
+        positions = [position for position, panel in enumerate(self._others) if panel.id == mine.id]
+        next_ones = self._others[positions[0] + 1 :] if positions else ()
         part = self._part(mine, requested)
         return [
             panel for panel in next_ones if panel.shows_alike(mine) and self._part(panel, requested) == part
@@ -185,38 +187,40 @@ class PanelLines:
             return of_run
 
         reading = RunReading(self._runs.named[:MAX_RUNS_BY_DEVICE])
-        found = await reading.each(read)
+        lines = await reading.each(read)
         self.problems |= reading.problems
-        return found
+        return lines
 
 
 def _cut_by_time(groups: Sequence[dict[str, Any]], first: float, last: float) -> None:
     """Leave out what was logged before or after a time."""
     for group in groups:
-        kept = [place for place, time in enumerate(group["t"]) if time is not None and first <= time <= last]
+        positions = [
+            position for position, time in enumerate(group["t"]) if time is not None and first <= time <= last
+        ]
         for name in ("step", "t", "n"):
             if group[name] is not None:
-                group[name] = [group[name][place] for place in kept]
+                group[name] = [group[name][position] for position in positions]
         for name in ("series", "min", "max"):
             for key, values in (group[name] or {}).items():
-                group[name][key] = [values[place] for place in kept]
+                group[name][key] = [values[position] for position in positions]
 
 
 def names_of(runs: PanelRuns) -> dict[str, Any]:
     """Return the names of all metrics that some of the runs have, as plans of charts have them."""
     names = MetricNames()
-    for _, shown in runs.shown:
-        names.join(shown.metrics)
+    for _, shown_runs in runs.shown:
+        names.join(shown_runs.metrics)
     return names.as_json()
 
 
 def _described(metrics: Sequence[PanelMetric], system: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what is known of the sampled metrics among those of a panel."""
-    named = [metric.name for metric in metrics if metric.source == "system"]
+    names = [metric.name for metric in metrics if metric.source == "system"]
     return [
         about
         for pattern, about in system.items()
-        if any(is_recorded("system", name, (pattern,)) for name in named)
+        if any(is_recorded("system", name, (pattern,)) for name in names)
     ]
 
 
@@ -239,12 +243,12 @@ def _group_lines(
 ) -> list[dict[str, Any]]:
     deadline.check()
     scale = scale_of_width(axis, shared_width(list(means.values()), part), part.log)
-    shown = []
-    for place, group in enumerate(groups):
-        line = group_line(place, [means[run.id] for run in group.runs if run.id in means], scale)
+    lines = []
+    for number, group in enumerate(groups):
+        line = group_line(number, [means[run.id] for run in group.runs if run.id in means], scale)
         if line is not None:
-            shown.append({"x": line.x.tolist(), "width": scale.width, "lines": [_group_json(group.id, line)]})
-    return shown
+            lines.append({"x": line.x.tolist(), "width": scale.width, "lines": [_group_json(group.id, line)]})
+    return lines
 
 
 def _group_json(group_id: str, line: GroupLine) -> dict[str, Any]:

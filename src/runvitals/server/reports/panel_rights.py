@@ -37,11 +37,11 @@ def panel_runs(
 
 def places_of_new_panels(before: Document | None, after: Document) -> set[tuple[str, str]]:
     """Return the projects, by entity and name, of panels that a change adds or lets show something else."""
-    known = {} if before is None else dict(_contents(before))
+    old_contents = {} if before is None else dict(_contents(before))
     return {
         (run_set["entity"], run_set["project"])
         for name, content in _contents(after)
-        if known.get(name) != content
+        if old_contents.get(name) != content
         for run_set in content[1]
     }
 
@@ -68,5 +68,5 @@ def _contents(document: Document) -> Iterator[tuple[str, tuple[Any, list[dict[st
     """Yield what each panel shows, whatever its place, size and title."""
     for block, panel in panels_of(document):
         chosen = [run_set for run_set in block["run_sets"] if run_set["id"] in panel["run_sets"]]
-        shown = {name: value for name, value in panel.items() if name not in _LAYOUT}
-        yield panel["id"], (shown, chosen)
+        fields = {name: value for name, value in panel.items() if name not in _LAYOUT}
+        yield panel["id"], (fields, chosen)

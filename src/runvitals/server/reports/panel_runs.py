@@ -48,18 +48,18 @@ class PanelRuns:
     missing: int = 0
     is_unreadable: bool = False
 
-    def add(self, run_set: PanelRunSet, shown: ShownRuns) -> None:
+    def add(self, run_set: PanelRunSet, shown_runs: ShownRuns) -> None:
         """Add the runs of a run set."""
-        if shown.project is None:
+        if shown_runs.project is None:
             self.is_unreadable = True
             return
-        self.shown.append((run_set, shown))
-        self.missing += shown.missing
+        self.shown.append((run_set, shown_runs))
+        self.missing += shown_runs.missing
         if run_set.group:
-            self.groups += _groups(run_set, shown)
+            self.groups += _groups(run_set, shown_runs)
             return
-        known = {run.id for _, run, _ in self.runs}
-        new = [(run_set, run, shown) for run in shown.runs if run.id not in known]
+        run_ids = {run.id for _, run, _ in self.runs}
+        new = [(run_set, run, shown_runs) for run in shown_runs.runs if run.id not in run_ids]
         self.runs += new[: MAX_RUNS - len(self.runs)]
 
     @property
@@ -77,24 +77,26 @@ class PanelRuns:
     @property
     def projects(self) -> list[int]:
         """The ids of the projects that values are from."""
-        return sorted({shown.project.id for _, shown in self.shown if shown.project is not None})
+        return sorted(
+            {shown_runs.project.id for _, shown_runs in self.shown if shown_runs.project is not None}
+        )
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return runs and groups for an answer."""
-        runs = [_run(run_set, run, shown) for run_set, run, shown in self.runs]
+        runs = [_run(run_set, run, shown_runs) for run_set, run, shown_runs in self.runs]
         return runs + [_group(group) for group in self.groups]
 
 
-def _run(run_set: PanelRunSet, run: NamedRun, shown: ShownRuns) -> dict[str, Any]:
-    assert shown.project is not None
+def _run(run_set: PanelRunSet, run: NamedRun, shown_runs: ShownRuns) -> dict[str, Any]:
+    assert shown_runs.project is not None
     return {
         "id": run.id,
         "name": run.name,
         "state": run.state,
         "started_ms": run.started_ms,
         "end_ms": run.end_ms,
-        "entity": shown.project.entity,
-        "project": shown.project.project,
+        "entity": shown_runs.project.entity,
+        "project": shown_runs.project.project,
         "run_set": run_set.id,
         "group": None,
         "members": None,
@@ -118,10 +120,10 @@ def _group(group: PanelGroup) -> dict[str, Any]:
     }
 
 
-def _groups(run_set: PanelRunSet, shown: ShownRuns) -> list[PanelGroup]:
-    by_id = {run.id: run for run in shown.runs}
+def _groups(run_set: PanelRunSet, shown_runs: ShownRuns) -> list[PanelGroup]:
+    by_id = {run.id: run for run in shown_runs.runs}
     groups = []
-    for members in shown.groups:
+    for members in shown_runs.groups:
         label = group_label(run_set.group, members.values)
         runs = tuple(by_id[run] for run in members.runs if run in by_id)
         if runs:

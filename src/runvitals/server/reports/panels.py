@@ -139,18 +139,18 @@ class ShownPanel:
         Raises:
             ValueError: an invalid pattern.
         """
-        found: dict[PanelMetric, None] = {}
+        metrics: dict[PanelMetric, None] = {}
         for query in self.queries:
             source: Source = query["source"]
             names = logged if source == "logged" else system
             if query.get("pattern") is not None:
                 matches = finder(query["pattern"])
-                found |= dict.fromkeys(
+                metrics |= dict.fromkeys(
                     [PanelMetric(source, name) for name in names if matches(name)][:MOST_MATCHES]
                 )
             elif is_recorded(source, query["name"], names):
-                found[PanelMetric(source, query["name"])] = None
-        return list(found)
+                metrics[PanelMetric(source, query["name"])] = None
+        return list(metrics)
 
 
 _MAX_POINTS: Final = 1_000_000

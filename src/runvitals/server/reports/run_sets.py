@@ -84,7 +84,8 @@ class ShownRuns:
     """The runs of a run set that a reader may read. It equals itself alone.
 
     Attributes:
-        place: the project, with what may be read of it; None: the project may not be read, or there is none.
+        project: None: it may not be read, or there is none.
+        project_filter: the project, with what may be read of it.
         runs: with groups, all that are in them.
         missing: how many of the chosen runs there are no more.
         groups: of runs with the same values; empty if the run set does not combine runs.
@@ -92,7 +93,7 @@ class ShownRuns:
     """
 
     project: PanelProject | None = None
-    place: Filter = field(default_factory=Filter)
+    project_filter: Filter = field(default_factory=Filter)
     run_filter: Filter = field(default_factory=Filter)
     runs: tuple[NamedRun, ...] = ()
     missing: int = 0
@@ -131,38 +132,38 @@ class KeptRunSets:
             if kept is not None and 0 <= self._now_ms() - kept[0] < _KEPT_MS:
                 return kept[1]
             project = await anyio.to_thread.run_sync(find_project, run_set.entity, run_set.project)
-            shown = ShownRuns()
+            runs = ShownRuns()
             if project is not None and (readable is None or project.id in readable.projects):
-                shown = await _find(library, run_set, project, readable)
-            self._kept[key] = self._now_ms(), shown
-            return shown
+                runs = await _find(library, run_set, project, readable)
+            self._kept[key] = self._now_ms(), runs
+            return runs
 
 
 async def _find(
     library: Library, run_set: PanelRunSet, project: PanelProject, readable: ReadableRuns | None
 ) -> ShownRuns:
-    place = Filter(project=project.project, entity=project.entity, readable=readable)
-    run_filter = replace(place, terms=_terms(run_set))
+    project_filter = Filter(project=project.project, entity=project.entity, readable=readable)
+    run_filter = replace(project_filter, terms=_terms(run_set))
     missing = 0
     groups: tuple[GroupMembers, ...] = ()
     if run_set.runs == ():
-        return ShownRuns(project, place)
+        return ShownRuns(project, project_filter)
     if run_set.group:
         by = tuple(map(grouped_by, run_set.group))
         grouped = await group_runs(library, run_filter, by)
-        shown = [_without(group, run_set.hidden) for group in grouped.groups]
-        groups = tuple(group for group in shown if group.runs)[: min(run_set.limit, MAX_GROUPS)]
+        visible_groups = [_without(group, run_set.hidden) for group in grouped.groups]
+        groups = tuple(group for group in visible_groups if group.runs)[: min(run_set.limit, MAX_GROUPS)]
         members = {run for group in groups for run in group.runs}
-        runs = await library.named([run for run in grouped.ids if run in members], place)
+        runs = await library.named([run for run in grouped.ids if run in members], project_filter)
     elif run_set.runs is not None:
         ids = [run for run in run_set.runs if run not in run_set.hidden]
-        runs = await library.named([run for run in ids if _can_be_id(run)], place)
+        runs = await library.named([run for run in ids if _can_be_id(run)], project_filter)
         missing = len(ids) - len(runs)
     else:
-        runs = await library.named(await _matching(library, run_set, run_filter), place)
+        runs = await library.named(await _matching(library, run_set, run_filter), project_filter)
     metrics = MetricNames()
     await RunReading(runs).each(lambda run, view: metrics.add(view), quick=True)
-    return ShownRuns(project, place, run_filter, tuple(runs), missing, groups, metrics)
+    return ShownRuns(project, project_filter, run_filter, tuple(runs), missing, groups, metrics)
 
 
 def _terms(run_set: PanelRunSet) -> tuple[Term, ...]:

@@ -84,14 +84,14 @@ def _coordinates(parameters: Sequence[Parameter], rows: Sequence[Sequence[Any]])
         [
             coordinate
             for parameter, value in zip(parameters, values, strict=True)
-            for coordinate in _place(parameter, value)
+            for coordinate in _coordinates_of(parameter, value)
         ]
         for values in rows
     ]
     return np.array(points, np.float64).reshape(len(rows), -1)
 
 
-def _place(parameter: Parameter, value: Any) -> tuple[float, ...]:
+def _coordinates_of(parameter: Parameter, value: Any) -> tuple[float, ...]:
     """Coordinates of a value; of one that a run changed to something that is no number, the middle."""
     try:
         return parameter.distribution.coordinates(value)

@@ -86,7 +86,7 @@ class AgentCommands:
         if not unended:
             store.sweeps.finish(sweep.id, now_ms)
         # Until the last runs have begun: if their agents are lost, this one gets them.
-        return [] if any(one.state == "assigned" for one in unended) else [_EXIT]
+        return [] if any(unended_run.state == "assigned" for unended_run in unended) else [_EXIT]
 
     def _again(
         self, agent: SweepAgent, sweep: Sweep, unended: Collection[SweepRun], now_ms: int

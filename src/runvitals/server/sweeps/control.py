@@ -29,9 +29,9 @@ def sweep_resource(access: AccessControl, row: Sweep) -> ProjectItem:
     return ProjectItem("sweep", row.id, project, row.author_id, row.service_account_id)
 
 
-def order(access: AccessControl, row: Sweep, what: Order) -> Sweep:
+def order(access: AccessControl, row: Sweep, order_name: Order) -> Sweep:
     """Bring a sweep to the state that a user wants, or raise SweepConflict if it cannot get there."""
-    state, allowed = _ORDERS[what]
+    state, allowed = _ORDERS[order_name]
     return access.metadata_store.sweeps.sweeps.set_state(row.id, state, access.clock(), allowed)
 
 

@@ -61,8 +61,8 @@ class GaussianProcess:
         return improvement
 
 
-def _distances(ones: Floats, others: Floats) -> Floats:
-    squared = (ones**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None, :] - 2 * ones @ others.T
+def _distances(points: Floats, others: Floats) -> Floats:
+    squared = (points**2).sum(axis=1)[:, None] + (others**2).sum(axis=1)[None, :] - 2 * points @ others.T
     distances: Floats = np.sqrt(np.maximum(squared, 0.0))
     return distances
 

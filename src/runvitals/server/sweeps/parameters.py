@@ -103,17 +103,17 @@ class _Given:
     """One parameter as a configuration gives it."""
 
     def __init__(self, fields: Mapping[Any, Any]) -> None:
-        self._given = fields
+        self._fields = fields
 
     def distribution(self) -> Distribution:
         """Return the distribution, or raise _Wrong with the member at fault."""
-        name = self._given.get("distribution") or self._implied_distribution()
+        name = self._fields.get("distribution") or self._implied_distribution()
         if name not in DISTRIBUTIONS:
             raise _Wrong(".distribution", f"{shorten(name)}; expected one of {', '.join(DISTRIBUTIONS)}")
         if name == "constant":
-            if "value" not in self._given:
+            if "value" not in self._fields:
                 raise _Wrong(".value", "missing")
-            return Constant(self._given["value"])
+            return Constant(self._fields["value"])
         if name == "int_uniform":
             return self._integers()
         if name in _LISTED:
@@ -130,7 +130,7 @@ class _Given:
 
     def _implied_distribution(self) -> str:
         """The distribution that is meant where none is named."""
-        fields = self._given
+        fields = self._fields
         if "value" in fields:
             return "constant"
         if "values" in fields:
@@ -145,7 +145,7 @@ class _Given:
         )
 
     def _integers(self) -> IntUniform:
-        low, high = self._given.get("min"), self._given.get("max")
+        low, high = self._fields.get("min"), self._fields.get("max")
         if not (_is_integer(low) and _is_integer(high)):
             raise _Wrong("", f"min and max are {shorten(low)} and {shorten(high)}; expected two integers")
         assert isinstance(low, int)
@@ -154,10 +154,10 @@ class _Given:
         return IntUniform(low, high)
 
     def _categorical(self) -> Categorical:
-        values = self._given.get("values")
+        values = self._fields.get("values")
         if not isinstance(values, (list, tuple)) or not 0 < len(values) <= MAX_VALUES:
             raise _Wrong(".values", f"{shorten(values)}; expected a list of 1 to {MAX_VALUES:,} values")
-        weights = self._given.get("probabilities")
+        weights = self._fields.get("probabilities")
         if weights is None:
             return Categorical(tuple(values))
         are_numbers = isinstance(weights, (list, tuple)) and all(is_number(weight) for weight in weights)
@@ -178,7 +178,7 @@ class _Given:
         return Uniform(*ends, scale, q)
 
     def _number(self, name: str, default: float | None = None) -> float:
-        value = self._given.get(name, default)
+        value = self._fields.get(name, default)
         if is_number(value):
             return value
         hint = ", and YAML reads 1e-5 as a text: write 1.0e-5" if isinstance(value, str) else ""

@@ -158,9 +158,9 @@ def _image(attributes: dict[str, str], images: ImageLinks, *, in_link: bool) -> 
     source = attributes.get("src", "").strip()
     address = images.address(source)
     if address is not None:
-        shown = {name: value for name, value in attributes.items() if name in _ATTRIBUTES["img"]}
-        shown["src"] = address
-        return f"<img {' '.join(f'{name}={_quote(value)}' for name, value in shown.items())}>"
+        image_attributes = {name: value for name, value in attributes.items() if name in _ATTRIBUTES["img"]}
+        image_attributes["src"] = address
+        return f"<img {' '.join(f'{name}={_quote(value)}' for name, value in image_attributes.items())}>"
     text = html.escape(attributes.get("alt") or "image")
     is_linked = source.startswith(("https://", "http://")) and not in_link
     return f"<a href={_quote(source)}>{text}</a>" if is_linked else text

@@ -29,7 +29,7 @@ MAX_WHOLE_BYTES: Final = 10_000_000
 _TIME_S: Final = 60.0
 """On a busy machine; the process limits its own CPU time to much less."""
 _MAX_AT_A_TIME: Final = 2
-_places = threading.BoundedSemaphore(_MAX_AT_A_TIME)
+_slots = threading.BoundedSemaphore(_MAX_AT_A_TIME)
 # The process gets no secrets of the environment, only what Python needs to start.
 _ENVIRONMENT: Final = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "LANG")
 
@@ -100,12 +100,12 @@ def _decoded(upload: bytes, most_bytes: int, mode: str | None) -> list[bytes]:
     """Return what the worker makes of a picture; nothing if it exceeded a limit."""
     if len(upload) > most_bytes:
         raise PictureTooLarge(f"the picture is too large; expected at most {most_bytes // 1_000_000} MB")
-    if not _places.acquire(blocking=False):
+    if not _slots.acquire(blocking=False):
         raise TooManyPictures("too many pictures are being processed; try again in a few seconds")
     try:
         done = _run(upload, mode)
     finally:
-        _places.release()
+        _slots.release()
     if done is not None and done.returncode == UNREADABLE:
         raise UnreadablePicture("not a picture that can be read; expected PNG, JPEG, WebP or GIF")
     if done is not None and done.returncode == TOO_MANY_PIXELS:

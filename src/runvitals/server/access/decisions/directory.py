@@ -162,8 +162,8 @@ class Directory:
 
         That has the id 0.
         """
-        found = self.entity_named(name)
-        return _ORGANISATION if found is None and name.lower() == ORGANISATION else found
+        owner = self.entity_named(name)
+        return _ORGANISATION if owner is None and name.lower() == ORGANISATION else owner
 
     def entity(self, entity_id: int) -> Entity:
         """Return a team, or a user's own space, or raise NotFound."""
@@ -219,7 +219,7 @@ class Directory:
         readable = self.readable_runs(principal)
         runs = [
             run
-            for run in self._places(uid)
+            for run in self._runs_of(uid)
             if (entity is None or run.entity == entity.lower()) and (readable is None or readable.has(run))
         ]
         home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
@@ -274,7 +274,7 @@ class Directory:
             _is_own(principal, run) or self.may(unlimited, Action.RUN_UPDATE, run)
         )
 
-    def _places(self, uid: str) -> list[RunPlace]:
+    def _runs_of(self, uid: str) -> list[RunPlace]:
         second = self._now_ms() // RUN_LIFE_MS
         return self._cache.get(("run", uid, second), lambda: self._metadata_store.runs.places(uid))
 

@@ -55,7 +55,7 @@ class Refusals:
             if minute.count > RECORDED_PER_MINUTE:
                 return
         about = {"permission": permission, "status": 403}
-        self._record(actor, permission.replace(":", "."), after=about, **self._place(resource))
+        self._record(actor, permission.replace(":", "."), after=about, **self._owners_of(resource))
 
     def key_out_of_scope(self, actor: Actor, permission: str, resource: Resource) -> None:
         """Record that a key was used for what its owner may do but the key may not: once a day for each."""
@@ -70,7 +70,9 @@ class Refusals:
         if actor.key_public_id is not None and self._recorded_since(actor.key_public_id, today * DAY_MS):
             return  # by another process, or before a restart
         about = {"permission": permission}
-        self._record(actor, _OUT_OF_SCOPE, target=actor.key_public_id, after=about, **self._place(resource))
+        self._record(
+            actor, _OUT_OF_SCOPE, target=actor.key_public_id, after=about, **self._owners_of(resource)
+        )
 
     def write_counts(self) -> None:
         """Record how many refusals of the minutes that are over were only counted."""
@@ -94,26 +96,26 @@ class Refusals:
     def _record(self, actor: Actor, action: str, **about: Any) -> None:
         self._metadata_store.accounts.audit.record(self._clock(), actor, action, outcome="denied", **about)
 
-    def _place(self, resource: Resource) -> dict[str, Any]:
+    def _owners_of(self, resource: Resource) -> dict[str, Any]:
         """Return the team or user, the project and the run that a resource belongs to, or is."""
         if isinstance(resource, (Member, Registry)):
-            return self._place(resource.team)
+            return self._owners_of(resource.team)
         if isinstance(resource, Entity):
             name = self._metadata_store.accounts.entity_names([resource.id]).get(resource.id)
             return {} if name is None else {"entity": (resource.id, name)}
         if isinstance(resource, ProjectItem):
             run = self._metadata_store.runs.place(resource.id) if resource.kind == "run" else None
-            return {**self._place(resource.project), **({} if run is None else {"run": run.uid})}
+            return {**self._owners_of(resource.project), **({} if run is None else {"run": run.uid})}
         if not isinstance(resource, Project):
             return {}
-        location = self._place(resource.entity)
+        owners = self._owners_of(resource.entity)
         try:
             return {
-                **location,
+                **owners,
                 "project": self._metadata_store.accounts.project_members.get(resource.id).name,
             }
         except UnknownProject:  # removed a moment ago
-            return location
+            return owners
 
 
 def beyond_key(principal: Principal, action: Action) -> str:

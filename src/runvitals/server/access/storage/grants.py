@@ -170,10 +170,10 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
 def entity_id_of(database: Database, name: str) -> int | None:
     """Return the id of a team or user by its name; None if there is none."""
     with database.read() as connection:
-        named = select(entity.c.id).where(
+        query = select(entity.c.id).where(
             entity.c.name == plain_text(name).lower(), entity.c.purged_ms.is_(None)
         )
-        entity_id: int | None = connection.execute(named).scalar()
+        entity_id: int | None = connection.execute(query).scalar()
         return entity_id
 
 

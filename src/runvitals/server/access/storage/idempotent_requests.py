@@ -96,8 +96,8 @@ class IdempotentRequestTable(StoredTable):
 
     def forget(self, attempt: RequestLease) -> None:
         """Let the next request with the key be carried out."""
-        gone = delete(idempotent_request).where(*_of(attempt))
-        self._database.write(lambda connection: connection.execute(gone), durable=False)
+        deletion = delete(idempotent_request).where(*_of(attempt))
+        self._database.write(lambda connection: connection.execute(deletion), durable=False)
 
     def purge(self, now_ms: int) -> int:
         """Remove what is no longer kept; returns how many."""

@@ -125,8 +125,8 @@ def versions(
         return {"artifacts": [_to_response(request, row) for row in rows], "total": len(rows), "next": None}
     rows = table.members(collection.id, page.after_id, page.limit, oldest_first=False)
     expiries = access.metadata_store.artifacts.versions.expiries(row.version.id for row in rows)
-    shown = [_to_response(request, row, expires_ms=expiries.get(row.version.id)) for row in rows]
-    return {**stored_page("artifacts", shown, collection.versions, page), "ttl_s": collection.ttl_s}
+    responses = [_to_response(request, row, expires_ms=expiries.get(row.version.id)) for row in rows]
+    return {**stored_page("artifacts", responses, collection.versions, page), "ttl_s": collection.ttl_s}
 
 
 @router.get(OWNED + "/{name}/{alias}", *READS, response_model=models.ArtifactSchema)
@@ -145,10 +145,10 @@ def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
     """The files and references of a version, by path."""
     after = page.after or ""
     entries = access.metadata_store.artifacts.entries.page(version.version.id, after, page.limit + 1)
-    shown = entries[: page.limit]
-    following = shown[-1].path if len(entries) > page.limit else None
+    page_entries = entries[: page.limit]
+    following = page_entries[-1].path if len(entries) > page.limit else None
     return {
-        "files": [_entry(entry) for entry in shown],
+        "files": [_entry(entry) for entry in page_entries],
         "total": version.version.files,
         "next": following,
     }
@@ -204,12 +204,12 @@ def _to_response(
     number = row.version.run_id
     run_ids = [*users, *([] if number is None else [number])]
     readable = access.readable_runs(request)
-    places = {run_id: access.metadata_store.runs.place(run_id) for run_id in run_ids}
+    runs = {run_id: access.metadata_store.runs.place(run_id) for run_id in run_ids}
     uids = {
-        run_id: place.uid
-        for run_id, place in places.items()
-        if place is not None and not place.deleted and (readable is None or readable.has(place))
+        run_id: run.uid
+        for run_id, run in runs.items()
+        if run is not None and not run.deleted and (readable is None or readable.has(run))
     }
     used_by = tuple(uids[run_id] for run_id in users if run_id in uids)
-    shown = asdict(row.as_read(None if number is None else uids.get(number), used_by))
-    return {**shown, "expires_ms": expires_ms}
+    fields = asdict(row.as_read(None if number is None else uids.get(number), used_by))
+    return {**fields, "expires_ms": expires_ms}

@@ -81,30 +81,30 @@ def dependents(
     """Say what breaks if a version, an artifact with all its versions, or the project is deleted."""
     store = access.metadata_store.artifacts
     if name is None:
-        return _shown(access, request, project, store.dependents.of_project(project), ())
+        return _to_response(access, request, project, store.dependents.of_project(project), ())
     if alias is not None:
         version = the_version(project, name, alias, access)
-        return _shown(
+        return _to_response(
             access, request, project, store.dependents.of_version(version.version.id), version.aliases
         )
     collection = known_collection(access, project, name)
     if collection.kind == "portfolio":
-        return _shown(
+        return _to_response(
             access, request, project, Dependents((), 0, (), 0, ()), store.collections.aliases(collection.id)
         )
     aliases = store.collections.aliases(collection.id)
-    return _shown(access, request, project, store.dependents.of_collection(collection.id), aliases)
+    return _to_response(access, request, project, store.dependents.of_collection(collection.id), aliases)
 
 
 @router.get("/runs/{run}/artifact-dependents", needs("run:read"), response_model=DependentsSchema)
 def run_dependents(request: Request, run: CheckedRunId, number: RunNumber, access: TheAccess) -> Any:
     """Say what was made from the versions that a run made. They stay when it is deleted."""
     number = known_run_number(run, number, access)
-    place = access.metadata_store.runs.place(number)
-    if place is None or place.deleted:
+    row = access.metadata_store.runs.place(number)
+    if row is None or row.deleted:
         raise HTTPException(404, f"there is no run {run!r}, or it is in the trash")
     dependents = access.metadata_store.artifacts.dependents.of_run(number)
-    return {**_shown(access, request, place.project_id, dependents, ()), "deletable": True}
+    return {**_to_response(access, request, row.project_id, dependents, ()), "deletable": True}
 
 
 @router.delete(OWNED + "/{name}/{alias}", *_DELETES, status_code=204)
@@ -155,7 +155,7 @@ def known_collection(access: AccessControl, project: int, name: str) -> Collecti
     return collection
 
 
-def _shown(
+def _to_response(
     access: AccessControl, request: Request, project: int, dependents: Dependents, aliases: Iterable[str]
 ) -> dict[str, Any]:
     nodes = ReadableNodes(access, request)
@@ -199,7 +199,7 @@ def record(
     entity = collection.entity
     owner = None if entity is None else access.directory.entity_named(entity)
     if entity is not None and owner is not None:
-        place: Any = {"entity": (owner.id, entity), "project": collection.project}
+        owner_fields: Any = {"entity": (owner.id, entity), "project": collection.project}
         access.accounts.audit.record(
-            access.clock(), requester.actor, action, **place, before=before, after=after
+            access.clock(), requester.actor, action, **owner_fields, before=before, after=after
         )

@@ -50,7 +50,7 @@ def lineage_response(graph: Graph, nodes: Nodes, start: NodeKey, depth: int) -> 
     """Return the lineage of a node that `nodes` has read: a `LineageSchema`."""
     walked = walk(start, depth, graph, nodes.readable_of, time.monotonic)
     keys = sorted(walked.generations, key=lambda key: (key != start, walked.generations[key], key))
-    ends, places = graph.ends(walked.readable), {key: index for index, key in enumerate(keys)}
+    ends, positions = graph.ends(walked.readable), {key: index for index, key in enumerate(keys)}
     edges = graph.edges(keys, _MAX_EDGES)
     return {
         "nodes": [
@@ -65,7 +65,7 @@ def lineage_response(graph: Graph, nodes: Nodes, start: NodeKey, depth: int) -> 
             for key in keys
         ],
         "edges": [
-            {"source": places[source], "target": places[target]}
+            {"source": positions[source], "target": positions[target]}
             for source, target in edges
             if source in walked.readable or target in walked.readable
         ],

@@ -114,7 +114,7 @@ def logged_model(project: TheProjectNumber, model: ModelId, access: TheAccess) -
     if row is None:  # deleted a moment ago
         raise HTTPException(404, f"there is no model {model!r} in the project")
     metrics = store.logged_model_metrics.of_models([model])[:_MAX_METRICS]
-    known = store.artifacts.logged_items.runs_among(project, (metric.run_uid for metric in metrics))
+    readable_uids = store.artifacts.logged_items.runs_among(project, (metric.run_uid for metric in metrics))
     return {
         **item.to_json(),
         "params": row.params,
@@ -123,7 +123,7 @@ def logged_model(project: TheProjectNumber, model: ModelId, access: TheAccess) -
             {
                 "key": metric.key,
                 "value": metric.value if math.isfinite(metric.value) else str(metric.value),
-                "run": metric.run_uid if metric.run_uid in known else None,
+                "run": metric.run_uid if metric.run_uid in readable_uids else None,
                 "dataset": metric.dataset_name,
             }
             for metric in metrics

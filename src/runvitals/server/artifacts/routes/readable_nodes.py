@@ -83,7 +83,7 @@ class ReadableNodes:
         version = self._versions[number]
         names = self._names(version)
         origin = version.version.collection
-        shown = {
+        fields = {
             "type": origin.type,
             "bytes": version.version.bytes,
             "created_ms": version.version.created_ms,
@@ -91,9 +91,9 @@ class ReadableNodes:
             "links": [link_json(name) for name in names if name.collection.id != origin.id],
         }
         if names:
-            return {**link_json(names[0]), **shown}
+            return {**link_json(names[0]), **fields}
         of_deleted = {"entity": origin.entity, "project": origin.project, "name": origin.name}
-        return {**of_deleted, "version": version.version.version, "aliases": [], **shown}
+        return {**of_deleted, "version": version.version.version, "aliases": [], **fields}
 
     def _names(self, version: LineageVersion) -> list[CollectionVersion]:
         """Return the names of a version that the requester may know, that of the request first."""

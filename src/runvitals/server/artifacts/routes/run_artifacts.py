@@ -40,11 +40,13 @@ async def run_artifacts(
         return listed.artifacts, listed.total
 
     artifacts, total = await run.use(read)
-    seen = await run_in_threadpool(_only_readable, request, artifacts)
+    readable = await run_in_threadpool(_only_readable, request, artifacts)
     end = skip + len(artifacts)
     following = str(end) if artifacts and end < total else None
-    shown = [_to_response(request, artifact) for artifact in seen]
-    return await json_response(request, json_bytes({"artifacts": shown, "total": total, "next": following}))
+    responses = [_to_response(request, artifact) for artifact in readable]
+    return await json_response(
+        request, json_bytes({"artifacts": responses, "total": total, "next": following})
+    )
 
 
 def _to_response(request: Request, artifact: RunArtifact) -> dict[str, Any]:

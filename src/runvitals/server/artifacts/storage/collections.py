@@ -320,11 +320,11 @@ class CollectionTable(StoredTable):
         membership_id = _membership_id(connection, collection_id, version_id)
         columns = artifact_alias.c
         theirs = (columns.membership_id == membership_id, columns.alias.in_(sorted(aliases)))
-        held = list(connection.execute(select(columns.alias).where(*theirs)).scalars())
-        check_aliases(connection, collection_id, held, by)
+        removed_aliases = list(connection.execute(select(columns.alias).where(*theirs)).scalars())
+        check_aliases(connection, collection_id, removed_aliases, by)
         connection.execute(delete(artifact_alias).where(*theirs))
         number = _number(connection, membership_id)
-        for alias in held:
+        for alias in removed_aliases:
             before = {"alias": alias, "version": number}
             record_change(connection, collection_id, "registry.alias", now_ms, by, before=before)
         _touch(connection, collection_id, now_ms)
@@ -375,8 +375,8 @@ class CollectionTable(StoredTable):
         same = artifact_collection.c.id == collection_id
         connection.execute(update(artifact_collection).where(same).values(ttl_s=ttl_s))
         ids = select(artifact_version.c.id).where(artifact_version.c.collection_id == collection_id)
-        found = expiries(connection, connection.execute(ids).scalars())
-        return get_collection(connection, collection_id), len(found)
+        expiry_times = expiries(connection, connection.execute(ids).scalars())
+        return get_collection(connection, collection_id), len(expiry_times)
 
     @in_transaction
     def delete(
@@ -471,12 +471,12 @@ def record_aliases(
 ) -> None:
     """Record which aliases a version gets, and which version had them. Call it before they are stored."""
     columns = artifact_alias.c
-    held = (
+    query = (
         select(columns.alias, artifact_membership.c.id, artifact_membership.c.number)
         .join(artifact_membership, artifact_membership.c.id == columns.membership_id)
         .where(columns.collection_id == collection_id, columns.alias.in_(sorted(aliases)))
     )
-    before = {row.alias: row for row in connection.execute(held)}
+    before = {row.alias: row for row in connection.execute(query)}
     number = _number(connection, membership_id)
     for alias in aliases:
         holder = before.get(alias)

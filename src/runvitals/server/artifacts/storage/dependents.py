@@ -114,12 +114,12 @@ class DependentTable(StoredTable):
             .where(use.version_id.in_(theirs), *of_users)
             .distinct()
         )
-        made = select(version.id).where(
+        outputs = select(version.id).where(
             version.run_id.in_(users), version.state == "committed", version.id.not_in(theirs)
         )
         with self._database.read() as connection:
             runs, run_count = _newest(connection, users, use.run_id)
-            versions, version_count = _newest(connection, made, version.id)
+            versions, version_count = _newest(connection, outputs, version.id)
             links = tuple(read_links(connection, which, *of_links))
             return Dependents(runs, run_count, versions, version_count, links)
 

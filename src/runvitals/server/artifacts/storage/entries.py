@@ -90,11 +90,11 @@ class EntryTable(StoredTable):
 
     @in_transaction
     def _put(
-        self, connection: Connection, version_id: int, some: Sequence[Entry], run_id: int | None
+        self, connection: Connection, version_id: int, entries: Sequence[Entry], run_id: int | None
     ) -> None:
-        rows = [_row(version_id, entry) for entry in some]
+        rows = [_row(version_id, entry) for entry in entries]
         project_id = _draft_project(connection, version_id)
-        local = [(row, entry) for row, entry in zip(rows, some, strict=True) if entry.reference is None]
+        local = [(row, entry) for row, entry in zip(rows, entries, strict=True) if entry.reference is None]
         if run_id is None:
             files = _files(connection, project_id, {entry.digest for _, entry in local})
         else:
@@ -130,9 +130,9 @@ class EntryTable(StoredTable):
     def all(self, version_id: int) -> Iterator[Entry]:
         """All entries of a version by path, read in parts."""
         after = ""
-        while some := self.page(version_id, after, _ROWS):
-            yield from some
-            after = some[-1].path
+        while page := self.page(version_id, after, _ROWS):
+            yield from page
+            after = page[-1].path
 
     def with_digest(
         self, project_id: int, digest: str, collection: str | None = None
@@ -217,15 +217,15 @@ class ContentTable:
 
     def _add_all(self, added: Sequence[_AddedContent]) -> None:
         def work(connection: Connection) -> None:
-            numbers = ensure_files(connection, {one.file: one.now_ms for one in added})
+            numbers = ensure_files(connection, {content.file: content.now_ms for content in added})
             rows = [
                 {
-                    "project_id": one.project_id,
-                    "digest": one.digest,
-                    "file_id": numbers[one.file.sha256, one.file.place],
-                    "used_ms": one.now_ms,
+                    "project_id": content.project_id,
+                    "digest": content.digest,
+                    "file_id": numbers[content.file.sha256, content.file.place],
+                    "used_ms": content.now_ms,
                 }
-                for one in added
+                for content in added
             ]
             put_rows(connection, artifact_content, rows)
 

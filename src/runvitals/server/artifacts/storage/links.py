@@ -115,9 +115,9 @@ def remove_link(
     record_change(connection, collection_id, "registry.unlink", now_ms, by, before=before)
     connection.execute(delete(artifact_membership).where(theirs))
     newest = select(columns.id).where(columns.collection_id == collection_id)
-    left = connection.execute(newest.order_by(columns.number.desc()).limit(1)).scalar()
-    if left is not None:
-        set_aliases(connection, collection_id, left, [LATEST])
+    newest_id = connection.execute(newest.order_by(columns.number.desc()).limit(1)).scalar()
+    if newest_id is not None:
+        set_aliases(connection, collection_id, newest_id, [LATEST])
 
 
 def add_link(

@@ -100,17 +100,19 @@ class LoggedItemTable(StoredTable):
             Each with how many runs of the project used it.
         """
         columns = _KINDS[kind].table.c
-        wanted = (columns.project_id == project_id, *_conditions(kind, words))
+        conditions = (columns.project_id == project_id, *_conditions(kind, words))
         with self._database.read() as connection:
-            total = connection.execute(select(func.count()).select_from(_KINDS[kind].table).where(*wanted))
-            listed = _items(kind).add_columns(_uses(kind).label("runs")).where(*wanted)
+            total = connection.execute(
+                select(func.count()).select_from(_KINDS[kind].table).where(*conditions)
+            )
+            listed = _items(kind).add_columns(_uses(kind).label("runs")).where(*conditions)
             rows = connection.execute(listed.order_by(columns.id.desc()).offset(skip).limit(limit))
             return [(_item(kind, row), row.runs) for row in rows], int(total.scalar_one())
 
     def runs_among(self, project_id: int, uids: Iterable[str]) -> set[str]:
         """Return those of some run ids that runs of a project outside the trash have; at most 1,000."""
-        wanted = sorted(set(uids))
-        mine = (run.c.project_id == project_id, run.c.uid.in_(wanted), run.c.deleted_ms.is_(None))
+        run_ids = sorted(set(uids))
+        mine = (run.c.project_id == project_id, run.c.uid.in_(run_ids), run.c.deleted_ms.is_(None))
         with self._database.read() as connection:
             return set(connection.execute(select(run.c.uid).where(*mine)).scalars())
 
@@ -135,7 +137,7 @@ def _items(kind: ItemKind) -> Select[Any]:
             columns.project_id,
             project.c.name.label("of_project"),
             entity.c.name.label("of_entity"),
-            *(columns[column].label(name) for name, column in _shown(kind)),
+            *(columns[column].label(name) for name, column in _shown_columns(kind)),
         )
         .join(project, project.c.id == columns.project_id)
         .outerjoin(entity, entity.c.id == project.c.entity_id)
@@ -143,14 +145,14 @@ def _items(kind: ItemKind) -> Select[Any]:
     )
 
 
-def _shown(kind: ItemKind) -> list[tuple[str, str]]:
+def _shown_columns(kind: ItemKind) -> list[tuple[str, str]]:
     """Return the names of what is shown with their columns; in a query they begin with `shown_`."""
     return [(f"shown_{name}", column) for name, column in _KINDS[kind].shown.items()]
 
 
 def _item(kind: ItemKind, row: Any) -> LoggedItem:
-    shown = {name: getattr(row, f"shown_{name}") for name in _KINDS[kind].shown}
-    return LoggedItem(row.item_id, row.project_id, row.of_project, row.of_entity, shown)
+    fields = {name: getattr(row, f"shown_{name}") for name in _KINDS[kind].shown}
+    return LoggedItem(row.item_id, row.project_id, row.of_project, row.of_entity, fields)
 
 
 def _uses(kind: ItemKind) -> ScalarSelect[int]:

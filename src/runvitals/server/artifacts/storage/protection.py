@@ -52,13 +52,13 @@ def check_aliases(
     """
     if by.protected or not aliases:
         return
-    wanted = set(aliases)
+    new_aliases = set(aliases)
     if version_id is not None:
-        wanted -= _aliases_of(connection, collection_id, version_id)
+        new_aliases -= _aliases_of(connection, collection_id, version_id)
     statement = (
         select(protected_alias.c.alias, protected_alias.c.project_id)
         .join(artifact_collection, artifact_collection.c.project_id == protected_alias.c.project_id)
-        .where(artifact_collection.c.id == collection_id, protected_alias.c.alias.in_(sorted(wanted)))
+        .where(artifact_collection.c.id == collection_id, protected_alias.c.alias.in_(sorted(new_aliases)))
     )
     _refuse(connection, statement)
 
@@ -74,15 +74,15 @@ def check_members(connection: Connection, which: ColumnElement[bool], by: Change
     """
     if by.protected:
         return
-    held = artifact_alias.c
+    alias_columns = artifact_alias.c
     statement = (
-        select(held.alias, protected_alias.c.project_id)
-        .join(artifact_membership, artifact_membership.c.id == held.membership_id)
-        .join(artifact_collection, artifact_collection.c.id == held.collection_id)
+        select(alias_columns.alias, protected_alias.c.project_id)
+        .join(artifact_membership, artifact_membership.c.id == alias_columns.membership_id)
+        .join(artifact_collection, artifact_collection.c.id == alias_columns.collection_id)
         .join(
             protected_alias,
             (protected_alias.c.project_id == artifact_collection.c.project_id)
-            & (protected_alias.c.alias == held.alias),
+            & (protected_alias.c.alias == alias_columns.alias),
         )
         .where(which)
     )
@@ -168,5 +168,5 @@ def record_change(
     if row is None or not is_registry(row[0]):
         return
     target = f"{registry_name(row[0])}/{row[3]}"
-    place: Any = {"entity": (row[1], row[2]), "project": row[0], "target": target}
-    record(connection, now_ms, by.actor, action, before=before, after=after, **place)
+    collection_fields: Any = {"entity": (row[1], row[2]), "project": row[0], "target": target}
+    record(connection, now_ms, by.actor, action, before=before, after=after, **collection_fields)

@@ -182,8 +182,8 @@ class LinkedVersions(InUse):
 
 
 def _link_text(link: CollectionVersion) -> str:
-    place = link.collection.project
+    project = link.collection.project
     if link.collection.entity is not None:
-        place = f"{link.collection.entity}/{place}"
+        project = f"{link.collection.entity}/{project}"
     aliases = f" ({', '.join(link.aliases)})" if link.aliases else ""
-    return f"{place}/{link.collection.name}:v{link.number}{aliases}"
+    return f"{project}/{link.collection.name}:v{link.number}{aliases}"

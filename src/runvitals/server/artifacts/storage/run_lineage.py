@@ -98,16 +98,18 @@ class RunLineageTable(StoredTable):
 
 def link_models(connection: Connection, run_id: int, uids: Sequence[str], *, made: bool) -> None:
     """Note that a run made or used logged models. Those that do not exist are left out."""
-    known = select(logged_model.c.id).where(logged_model.c.uid.in_(uids)).order_by(logged_model.c.id)
-    ids = connection.execute(known).scalars().all() if uids else ()
+    query = select(logged_model.c.id).where(logged_model.c.uid.in_(uids)).order_by(logged_model.c.id)
+    ids = connection.execute(query).scalars().all() if uids else ()
     rows = [{"model_id": number, "run_id": run_id, "made": made} for number in ids]
     add_rows(connection, logged_model_run, rows)
 
 
 def _link_datasets(connection: Connection, run_id: int, entries: Sequence[Mapping[str, Any]]) -> None:
     """Note that a run used datasets, which are those of its project."""
-    named = {(fields["name"], fields["digest"]): fields for fields in (entry["dataset"] for entry in entries)}
-    if not named:
+    fields_by_dataset = {
+        (fields["name"], fields["digest"]): fields for fields in (entry["dataset"] for entry in entries)
+    }
+    if not fields_by_dataset:
         return
     project_id = connection.execute(select(run.c.project_id).where(run.c.id == run_id)).scalar_one()
     rows = [
@@ -118,17 +120,21 @@ def _link_datasets(connection: Connection, run_id: int, entries: Sequence[Mappin
             "source_type": fields["source_type"],
             "source": fields["source"][:_MAX_SOURCE],
         }
-        for (name, digest), fields in sorted(named.items())
+        for (name, digest), fields in sorted(fields_by_dataset.items())
     ]
     add_rows(connection, dataset, rows)
     columns = dataset.c
-    digests = sorted({digest for _, digest in named})
-    found = connection.execute(
+    digests = sorted({digest for _, digest in fields_by_dataset})
+    datasets = connection.execute(
         select(columns.id, columns.name, columns.digest).where(
             columns.project_id == project_id, columns.digest.in_(digests)
         )
     )
-    uses = [{"dataset_id": row.id, "run_id": run_id} for row in found if (row.name, row.digest) in named]
+    uses = [
+        {"dataset_id": row.id, "run_id": run_id}
+        for row in datasets
+        if (row.name, row.digest) in fields_by_dataset
+    ]
     add_rows(connection, dataset_use, uses)
 
 

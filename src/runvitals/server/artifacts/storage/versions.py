@@ -210,8 +210,8 @@ class VersionTable(StoredTable):
         columns, expires = artifact_version.c, expires_ms()
         drafts = (columns.state == "draft") & (columns.updated_ms < drafts_before_ms)
         over = versions_query(columns.id).where(drafts | (expires < now_ms))
-        found = over.order_by(columns.id).limit(most).with_for_update(of=artifact_version)
-        locked = list(connection.execute(found).scalars())
+        query = over.order_by(columns.id).limit(most).with_for_update(of=artifact_version)
+        locked = list(connection.execute(query).scalars())
         # Again: one may have been linked, or completed, before it was locked.
         version_ids = list(connection.execute(over.where(among(connection, columns.id, locked))).scalars())
         for version_id in version_ids:

@@ -57,8 +57,8 @@ class BucketInUse(ValueError):
     """Teams have a bucket."""
 
     def __init__(self, name: str, teams: Sequence[str]) -> None:
-        some = ", ".join(teams[:10]) + (f" and {len(teams) - 10} more" if len(teams) > 10 else "")
-        super().__init__(f"the bucket {name!r} keeps the files of {some}: it cannot be deleted")
+        team_names = ", ".join(teams[:10]) + (f" and {len(teams) - 10} more" if len(teams) > 10 else "")
+        super().__init__(f"the bucket {name!r} keeps the files of {team_names}: it cannot be deleted")
 
 
 class BucketTable(StoredTable):

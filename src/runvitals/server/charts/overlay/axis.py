@@ -88,15 +88,15 @@ class Scale:
     """
 
     width: float | None
-    places: Floats | None = None
+    x_values: Floats | None = None
     log: bool = False
     whole: bool = False
 
     def indices(self, x: Floats) -> Integers:
         """Return the number of the bucket of each x."""
         if self.width is None:
-            assert self.places is not None
-            return np.searchsorted(self.places, x).astype(np.int64)
+            assert self.x_values is not None
+            return np.searchsorted(self.x_values, x).astype(np.int64)
         if self.log:
             return np.floor(np.log10(x) / self.width + _ROUNDING).astype(np.int64)
         if self.width < 1:
@@ -106,8 +106,8 @@ class Scale:
     def x(self, indices: Integers) -> Floats:
         """Return where these buckets begin."""
         if self.width is None:
-            assert self.places is not None
-            positions: Floats = self.places[indices]
+            assert self.x_values is not None
+            positions: Floats = self.x_values[indices]
             return positions
         begins: Floats = indices.astype(np.float64) * self.width
         if not self.log:

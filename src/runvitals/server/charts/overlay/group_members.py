@@ -49,12 +49,12 @@ class GroupedRuns:
 
 async def group_runs(library: Library, run_filter: Filter, by: Sequence[str]) -> GroupedRuns:
     """Return the groups of the runs that match a filter. A run with several tags or hosts is in several."""
-    shown = ShownColumns(tuple(name for name in by if is_field(name)))
+    shown_columns = ShownColumns(tuple(name for name in by if is_field(name)))
     members: defaultdict[tuple[GroupValue, ...], list[str]] = defaultdict(list)
     ids: list[str] = []
     after, total = None, 0
     while len(ids) < MAX_MEMBERS:
-        page = await library.page(run_filter, _NEWEST_FIRST, _RUNS_AT_ONCE, after, _nothing, shown)
+        page = await library.page(run_filter, _NEWEST_FIRST, _RUNS_AT_ONCE, after, _nothing, shown_columns)
         total = page.total
         for run, columns in zip(page.runs, page.columns, strict=True):
             ids.append(run.id)
@@ -64,7 +64,7 @@ async def group_runs(library: Library, run_filter: Filter, by: Sequence[str]) ->
         if after is None:
             break
     groups = [GroupMembers(values, tuple(runs)) for values, runs in members.items()]
-    groups.sort(key=lambda group: (-len(group.runs), _place(group.values)))
+    groups.sort(key=lambda group: (-len(group.runs), _sort_key(group.values)))
     return GroupedRuns(tuple(groups), tuple(ids), total)
 
 
@@ -84,7 +84,7 @@ def _values(run: Run, columns: Mapping[str, GroupValue], name: str) -> Sequence[
     return [getattr(run, name) or None]
 
 
-def _place(values: Sequence[GroupValue]) -> list[tuple[bool, bool, float, str]]:
+def _sort_key(values: Sequence[GroupValue]) -> list[tuple[bool, bool, float, str]]:
     return [
         (value is None, isinstance(value, str), value if isinstance(value, float) else 0.0, str(value))
         for value in values

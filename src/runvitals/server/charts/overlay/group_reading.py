@@ -89,15 +89,15 @@ class GroupReading:
         began_s = time.monotonic()
         has_read = False
         for run in runs:
-            known = self.kept.of_run(run, keys, self.source.how)
-            unknown = [key for key in keys if key not in known]
-            if unknown and has_read and time.monotonic() - began_s > READING_S:
+            kept_means = self.kept.of_run(run, keys, self.source.how)
+            missing_keys = [key for key in keys if key not in kept_means]
+            if missing_keys and has_read and time.monotonic() - began_s > READING_S:
                 self.unread.add(run.id)
                 continue
-            self._add(run, known)
-            if unknown:
+            self._add(run, kept_means)
+            if missing_keys:
                 has_read = True
-                await self._read(run, unknown)
+                await self._read(run, missing_keys)
 
     async def _read(self, run: NamedRun, keys: Sequence[str]) -> None:
         keep = self.kept.keeper(run, self.source.how)

@@ -32,8 +32,8 @@ class KeptMeans:
             how: the axis, the part of it and the width.
         """
         version = _version(run)
-        found = {key: self._kept.get((weakref.ref(run.opened), key, how)) for key in keys}
-        return {key: kept[1] for key, kept in found.items() if kept is not None and kept[0] == version}
+        kept_means = {key: self._kept.get((weakref.ref(run.opened), key, how)) for key in keys}
+        return {key: kept[1] for key, kept in kept_means.items() if kept is not None and kept[0] == version}
 
     def keeper(self, run: NamedRun, how: str) -> Callable[[Sequence[str], Mapping[str, RunMeans]], None]:
         """Return what keeps the means of a run as it is before they are read."""

@@ -32,7 +32,9 @@ def read_logged(
     is_time = axis.kind in ("relative", "wall")
     points: dict[str, list[LoggedPoints]] = {}
     for rank in ranks:
-        columns = {key: one.all() if is_time else one.newest for key, one in rank.columns.items()}
+        columns = {
+            key: attempts.all() if is_time else attempts.newest for key, attempts in rank.columns.items()
+        }
         for key in keys:
             if key in columns:
                 deadline.check()
@@ -81,9 +83,9 @@ def logged_lines(
         deadline.check()
         parts = [part_of(scale, values) for values in processes if len(values.x)]
         if parts:
-            whole = combine_parts(parts)
-            buckets = whole.buckets
-            lines.append(Line(run, scale.x(buckets.t), whole.values, buckets.min, buckets.max, buckets.n))
+            combined = combine_parts(parts)
+            buckets = combined.buckets
+            lines.append(Line(run, scale.x(buckets.t), combined.values, buckets.min, buckets.max, buckets.n))
     return KeyLines(key, scale.width, lines)
 
 

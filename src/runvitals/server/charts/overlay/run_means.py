@@ -81,8 +81,8 @@ def run_means(processes: Sequence[LoggedPoints], axis: Axis, part: Extract) -> R
         narrowest = 0 if is_whole(axis, [x for x, _ in cut]) else _NARROWEST
         width = _width(high - low, 2 * part.points, narrowest)
     scale = scale_of_width(axis, width, part.log)
-    whole = combine_parts([part_of(scale, points) for points in cut])
-    return RunMeans(width, whole.buckets.t, whole.values)
+    combined = combine_parts([part_of(scale, points) for points in cut])
+    return RunMeans(width, combined.buckets.t, combined.values)
 
 
 def means_of_line(x: Floats, y: Floats, width: float) -> RunMeans | None:
@@ -123,22 +123,22 @@ def group_line(group: int, runs: Sequence[RunMeans], scale: Scale) -> GroupLine 
     wider = [_widened(run, width) for run in runs]
     if not wider:
         return None
-    places = np.unique(np.concatenate([run.indices for run in wider]))
-    count = np.zeros(len(places), np.int64)
-    total = np.zeros(len(places))
-    low, high = np.full(len(places), np.inf), np.full(len(places), -np.inf)
+    indices = np.unique(np.concatenate([run.indices for run in wider]))
+    count = np.zeros(len(indices), np.int64)
+    total = np.zeros(len(indices))
+    low, high = np.full(len(indices), np.inf), np.full(len(indices), -np.inf)
     for run in wider:
         deadline.check()
-        first, last = np.searchsorted(places, (run.indices[0], run.indices[-1]))
+        first, last = np.searchsorted(indices, (run.indices[0], run.indices[-1]))
         of_run = slice(int(first), int(last) + 1)
-        values = np.interp(places[of_run], run.indices, run.values)
+        values = np.interp(indices[of_run], run.indices, run.values)
         count[of_run] += 1
         low[of_run], high[of_run] = np.minimum(low[of_run], values), np.maximum(high[of_run], values)
         with np.errstate(over="ignore"):
             total[of_run] += values
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.minimum(np.maximum(total / count, low), high)  # summation rounds, and may overflow
-    return GroupLine(group, len(wider), scale.x(places), mean, low, high, count)
+    return GroupLine(group, len(wider), scale.x(indices), mean, low, high, count)
 
 
 def _widened(run: RunMeans, width: float) -> RunMeans:

@@ -56,8 +56,8 @@ class RequestedGroups:
 
     def lines(self, means: Mapping[str, RunMeans], scale: Scale) -> Iterator[GroupLine]:
         """Yield the line of each group that has values, from the means of runs by id."""
-        for place, group in enumerate(self.grouped.groups[:MAX_SHOWN]):
-            line = group_line(place, [means[run] for run in group.runs if run in means], scale)
+        for number, group in enumerate(self.grouped.groups[:MAX_SHOWN]):
+            line = group_line(number, [means[run] for run in group.runs if run in means], scale)
             if line is not None:
                 yield line
 
@@ -84,8 +84,8 @@ async def requested_groups(library: TheLibrary, run_filter: TheFilter, by: By = 
     except ValueError as error:
         raise InvalidFields({"by": str(error)}) from None
     grouped = await group_runs(library, run_filter, names)
-    shown = {run for group in grouped.groups[:MAX_SHOWN] for run in group.runs}
-    runs = await library.named([run for run in grouped.ids if run in shown], run_filter)
+    run_ids = {run for group in grouped.groups[:MAX_SHOWN] for run in group.runs}
+    runs = await library.named([run for run in grouped.ids if run in run_ids], run_filter)
     return RequestedGroups(tuple(by), grouped, runs)
 
 

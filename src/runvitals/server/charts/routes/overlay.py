@@ -42,7 +42,7 @@ RunIds = Annotated[
     list[str],
     Query(description="Ids of the runs, in the order of the response.", min_length=1, max_length=MAX_RUNS),
 ]
-ThePlace = Annotated[Filter, Depends(requested_place)]
+TheProjectFilter = Annotated[Filter, Depends(requested_place)]
 Place = Annotated[float | None, Query(ge=-_FARTHEST, le=_FARTHEST, allow_inf_nan=False)]
 Extremes = Annotated[bool, Query(description="With `min`, `max` and `n` of each point.")]
 OverlayFormat = Annotated[
@@ -54,22 +54,22 @@ OverlayFormat = Annotated[
 class RequestedRuns:
     """The runs that a request names, as far as they may be read."""
 
-    def __init__(self, library: Library, ids: Sequence[str], place: Filter) -> None:
+    def __init__(self, library: Library, ids: Sequence[str], project_filter: Filter) -> None:
         self._library = library
         self._ids = list(dict.fromkeys(ids))
-        self._place = place
+        self._project_filter = project_filter
         self.reading = RunReading(())
 
     async def find(self) -> list[NamedRun]:
         """Look the runs up."""
         ids = [run_id for run_id in self._ids if _can_be_id(run_id)]
-        found = await self._library.named(ids, self._place)
-        self.reading = RunReading(found)
-        return found
+        runs = await self._library.named(ids, self._project_filter)
+        self.reading = RunReading(runs)
+        return runs
 
     def restrict(self, readable: ReadableRuns | None) -> None:
         """Find only these from now on; None: all."""
-        self._place = replace(self._place, readable=readable)
+        self._project_filter = replace(self._project_filter, readable=readable)
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields `runs` and `missing`."""
@@ -89,9 +89,11 @@ def _can_be_id(text: str) -> bool:
     return True
 
 
-async def requested_runs(library: TheLibrary, runs: RunIds, place: ThePlace) -> RequestedRuns:
+async def requested_runs(
+    library: TheLibrary, runs: RunIds, project_filter: TheProjectFilter
+) -> RequestedRuns:
     """Return the runs that a request names."""
-    requested = RequestedRuns(library, runs, place)
+    requested = RequestedRuns(library, runs, project_filter)
     await requested.find()
     return requested
 

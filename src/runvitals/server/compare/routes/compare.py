@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.server.access.permission import needs
-from runvitals.server.charts.routes.overlay import ThePlace, TheRuns
+from runvitals.server.charts.routes.overlay import TheProjectFilter, TheRuns
 from runvitals.server.compare.comparison import compared_facts, goal_of_runs, statistics
 from runvitals.server.compare.routes import compare_models
 from runvitals.server.compare.run_rows import system_statistics
@@ -32,7 +32,9 @@ router = Router()
     response_model=compare_models.ComparedRuns,
     responses=INVALID_PARAMETER,
 )
-async def compare(request: Request, library: TheLibrary, requested: TheRuns, place: ThePlace) -> Response:
+async def compare(
+    request: Request, library: TheLibrary, requested: TheRuns, project_filter: TheProjectFilter
+) -> Response:
     """In which facts some runs differ (configuration, hardware, packages, git), and their statistics."""
     now_ms = library.clock()
 
@@ -40,7 +42,7 @@ async def compare(request: Request, library: TheLibrary, requested: TheRuns, pla
         return view.run(now_ms)
 
     runs = list((await requested.reading.each(read, quick=True)).values())
-    system = await system_statistics(library, runs, place)
+    system = await system_statistics(library, runs, project_filter)
 
     def encode() -> bytes:
         facts, left_out = compared_facts(runs)

@@ -95,8 +95,8 @@ async def compared_fields(
 
 def _column(name: str, values: list[str | float | None]) -> dict[str, Any]:
     unusual = [_is_not_finite(value) for value in values]
-    shown = [None if is_unusual else value for value, is_unusual in zip(values, unusual, strict=True)]
-    return {"name": name, "values": shown, "not_finite": sum(unusual)}
+    finite_values = [None if is_unusual else value for value, is_unusual in zip(values, unusual, strict=True)]
+    return {"name": name, "values": finite_values, "not_finite": sum(unusual)}
 
 
 def _is_not_finite(value: str | float | None) -> bool:

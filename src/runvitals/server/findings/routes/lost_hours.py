@@ -200,7 +200,7 @@ def losing_places(
     by: By = "team",
 ) -> dict[str, Any]:
     """The teams and users, or the projects, behind the lost device-hours."""
-    return _places(period, reports, page, cause, readable, by)
+    return _owners(period, reports, page, cause, readable, by)
 
 
 @router.get("/billing/lost-hours", *_READS_ALL, response_model=LostHoursSchema)
@@ -219,10 +219,10 @@ def losing_places_of_all(
     by: By = "team",
 ) -> dict[str, Any]:
     """The teams and users, or the projects, behind the lost device-hours of the organisation."""
-    return _places(period, reports, page, cause, readable, by)
+    return _owners(period, reports, page, cause, readable, by)
 
 
-def _places(
+def _owners(
     period: LostTimePeriod,
     reports: LostTimeReports,
     page: PageRequest,
@@ -249,7 +249,7 @@ def _is_readable(project_id: int | None, readable: ReadableRuns | None) -> bool 
     return None if project_id is None else readable is None or project_id in readable.projects
 
 
-def _rest(page: PageRequest, shown: int, total: int) -> dict[str, Any]:
+def _rest(page: PageRequest, row_count: int, total: int) -> dict[str, Any]:
     """How many rows there are, and the cursor of the next page."""
-    end = page.after_id + shown
-    return {"total": total, "next": str(end) if shown and end < total else None}
+    end = page.after_id + row_count
+    return {"total": total, "next": str(end) if row_count and end < total else None}

@@ -223,11 +223,11 @@ def _end() -> ColumnElement[int]:
 def _hours(period: LostTimePeriod) -> ColumnElement[float]:
     """The lost hours of a finding that are within a period, as if it lost the same at each moment."""
     end = _end()
-    whole = end - finding.c.from_ms
+    duration_ms = end - finding.c.from_ms
     first = case((finding.c.from_ms > period.since_ms, finding.c.from_ms), else_=period.since_ms)
     last = case((end < period.until_ms, end), else_=period.until_ms)
-    part = cast(last - first, Double) / cast(whole, Double)
-    within = case((and_(whole > 0, last > first), part), else_=1.0)
+    part = cast(last - first, Double) / cast(duration_ms, Double)
+    within = case((and_(duration_ms > 0, last > first), part), else_=1.0)
     return finding.c.lost_hours * within
 
 

@@ -210,10 +210,10 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     if damage_of(body) is not None:
         return replace(nothing_judged(row.run_id, "damaged"), numbered=row.numbered)
     findings = from_json(body)
-    held = body.get(_HELD, {})
+    held_states = body.get(_HELD, {})
     kept = tuple(
-        _kept(each, found, row.up_to_ms, held.get(str(each.number)))
-        for each, found in zip(numbers, findings.findings, strict=False)
+        _kept(each, run_finding, row.up_to_ms, held_states.get(str(each.number)))
+        for each, run_finding in zip(numbers, findings.findings, strict=False)
     )
     return KeptResult(
         run_id=row.run_id,
@@ -234,9 +234,11 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     )
 
 
-def _kept(row: Row[Any], found: Finding, up_to_ms: int, held: tuple[int, bool] | None) -> KeptFinding:
-    seen_ms, has_returned = held or (up_to_ms if found.to_ms is None else 0, False)
-    return KeptFinding(row.number, row.opened_ms, found, row.lost_hours, seen_ms, has_returned)
+def _kept(
+    row: Row[Any], run_finding: Finding, up_to_ms: int, held_state: tuple[int, bool] | None
+) -> KeptFinding:
+    seen_ms, has_returned = held_state or (up_to_ms if run_finding.to_ms is None else 0, False)
+    return KeptFinding(row.number, row.opened_ms, run_finding, row.lost_hours, seen_ms, has_returned)
 
 
 def _row(result: KeptResult) -> dict[str, Any]:
@@ -260,15 +262,15 @@ def _row(result: KeptResult) -> dict[str, Any]:
 def _body(result: KeptResult) -> dict[str, Any]:
     """Return findings as in the API, but without prices and with device-hours that are not rounded."""
     body = result.findings.to_json()
-    for shown, found in zip(body["findings"], result.findings.findings, strict=True):
-        shown["cost"] = {"device_hours": found.device_hours, "money": None}
-    held = {
+    for finding_fields, run_finding in zip(body["findings"], result.findings.findings, strict=True):
+        finding_fields["cost"] = {"device_hours": run_finding.device_hours, "money": None}
+    held_states = {
         str(each.number): (each.seen_ms, each.has_returned)
         for each in result.kept
         if each.has_returned or (each.finding.to_ms is None and each.seen_ms < result.up_to_ms)
     }
-    if held:
-        body[_HELD] = held
+    if held_states:
+        body[_HELD] = held_states
     if result.retracted:
         body[_RETRACTED] = [
             (each.number, each.rule, each.hosts, each.devices, each.seen_ms) for each in result.retracted
@@ -281,27 +283,31 @@ def _finding_rows(result: KeptResult) -> list[dict[str, Any]]:
         {
             "run_id": result.run_id,
             "number": kept.number,
-            "place": place,
+            "place": position,
             "opened_ms": kept.opened_ms,
             "lost_hours": kept.lost_hours,
             **_facts(kept.finding),
         }
-        for place, kept in enumerate(result.kept)
+        for position, kept in enumerate(result.kept)
     ]
 
 
-def _facts(found: Finding) -> dict[str, Any]:
-    places = {"hosts": list(found.hosts), "devices": list(found.devices), "ranks": list(found.ranks)}
+def _facts(run_finding: Finding) -> dict[str, Any]:
+    sources = {
+        "hosts": list(run_finding.hosts),
+        "devices": list(run_finding.devices),
+        "ranks": list(run_finding.ranks),
+    }
     return {
-        "rule": plain_text(found.id),
-        "severity": found.severity,
-        "confidence": found.confidence,
-        "from_ms": found.from_ms,
-        "to_ms": found.to_ms,
-        "share": found.share,
-        "device_hours": found.device_hours,
-        "text": plain_text(found.text),
-        "places": json.dumps(places),
+        "rule": plain_text(run_finding.id),
+        "severity": run_finding.severity,
+        "confidence": run_finding.confidence,
+        "from_ms": run_finding.from_ms,
+        "to_ms": run_finding.to_ms,
+        "share": run_finding.share,
+        "device_hours": run_finding.device_hours,
+        "text": plain_text(run_finding.text),
+        "places": json.dumps(sources),
     }
 
 

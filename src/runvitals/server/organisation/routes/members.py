@@ -117,7 +117,9 @@ def members(
     ]
     if format == "csv":
         return csv_response(CSV_COLUMNS, map(_to_csv, members))
-    listed = sorted_page("members", members, lambda member: _place(member, sort), page, descending=descending)
+    listed = sorted_page(
+        "members", members, lambda member: _sort_key(member, sort), page, descending=descending
+    )
     may = frozenset((Action.ORG_MEMBER_UPDATE, Action.ORG_INVITE, Action.BILLING_ASSIGN))
     return {**listed, "may": access.may_list(requester, Organisation(), may)}
 
@@ -212,11 +214,11 @@ def _notify(notices: Notices, before: UserRow, after: UserRow, by: str) -> None:
         suspended = after.state == "suspended"
         message = messages.account_suspended if suspended else messages.account_reactivated
         notices.to_user(after.id, message(after.name))
-    for field, what in (("org_role", "{}"), ("billing_role", "billing {}")):
+    for field, pattern in (("org_role", "{}"), ("billing_role", "billing {}")):
         role = getattr(after, field)
         if role != getattr(before, field):
-            shown = "no billing role" if role == "none" else what.format(_ROLES.get(role, role))
-            changed = messages.organisation_role_changed(after.name, shown, by)
+            role_text = "no billing role" if role == "none" else pattern.format(_ROLES.get(role, role))
+            changed = messages.organisation_role_changed(after.name, role_text, by)
             notices.to_organisation_administrators(changed)
             if after.org_role != "admin":
                 notices.to_user(after.id, changed)
@@ -259,7 +261,7 @@ def _to_schema(row: ListedUser, now_ms: int) -> OrgMemberSchema:
     )
 
 
-def _place(member: OrgMemberSchema, order: Order) -> str:
+def _sort_key(member: OrgMemberSchema, order: Order) -> str:
     """Return where a user stands in an order; users who are equal in it stand by name."""
     if order == "name":
         return member.name

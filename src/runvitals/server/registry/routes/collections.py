@@ -150,9 +150,9 @@ def history(registry: TheRegistryOfPath, collection: TheCollection, page: ThePag
     )
     audit = registry.access.accounts.audit
     rows = audit.page(events, page.limit + 1)
-    shown = rows[: page.limit]
-    following = str(shown[-1].id) if len(rows) > page.limit else None
-    return {"changes": [_change(row) for row in shown], "total": audit.count(events), "next": following}
+    page_rows = rows[: page.limit]
+    following = str(page_rows[-1].id) if len(rows) > page.limit else None
+    return {"changes": [_change(row) for row in page_rows], "total": audit.count(events), "next": following}
 
 
 def _change(event: AuditEvent) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def members(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     rows, total = registry.access.metadata_store.registry_members.page(
         registry.row.id, page.after_id, page.limit
     )
-    return stored_page("members", [_shown(row) for row in rows], total, page)
+    return stored_page("members", [_to_response(row) for row in rows], total, page)
 
 
 @router.put(_MEMBER, *requires("registry:manage_admins"), status_code=204)
@@ -91,7 +91,7 @@ def remove_member(name: Name, registry: TheRegistryOfPath) -> None:
 @router.get(f"{REGISTRY}/teams", *requires("registry:read"), response_model=RegistryTeamsPage)
 def teams(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     """The teams with a role in a registry of the organisation, without hidden ones."""
-    return page_of("teams", teams_of(registry), lambda row: row.name, page, _shown)
+    return page_of("teams", teams_of(registry), lambda row: row.name, page, _to_response)
 
 
 @router.put(_TEAM, *requires("registry:manage_admins"), status_code=204)
@@ -114,7 +114,7 @@ def remove_team(name: Name, registry: TheRegistryOfPath) -> None:
     registry.access.rights_changed()
 
 
-def _shown(row: RegistryMember) -> dict[str, Any]:
+def _to_response(row: RegistryMember) -> dict[str, Any]:
     return {name: getattr(row, name) for name in RegistryMemberSchema.model_fields}
 
 

@@ -109,8 +109,10 @@ def requests(
 ) -> dict[str, Any]:
     """The requests for protected aliases of a registry."""
     store = registry.access.metadata_store
-    named = None if collection is None else store.artifacts.collections.named(registry.row.id, collection)
-    number = None if collection is None else 0 if named is None else named.id
+    collection_row = (
+        None if collection is None else store.artifacts.collections.named(registry.row.id, collection)
+    )
+    number = None if collection is None else 0 if collection_row is None else collection_row.id
     rows, total = store.alias_requests.page(registry.row.id, state, number, page.after_id, page.limit)
     return stored_page("requests", [asdict(row) for row in rows], total, page)
 
@@ -232,11 +234,11 @@ def _news(
 ) -> list[Notification]:
     """Notifications about a request, to all but who caused it."""
     entity, name = registry.row.entity or "", registry.row.name
-    place = "/".join(quote(part, safe="") for part in (entity, "-", "registries", name, "requests"))
+    path = "/".join(quote(part, safe="") for part in (entity, "-", "registries", name, "requests"))
     text = f"[{entity}/{name}] {registry.requester.name} {said}"
     if quoted.strip():
         text += f"\n\n{quoted.strip()[:_MAX_QUOTE]}"
-    payload = {"path": f"/{place}/{request.id}", "link": "Open the request"}
+    payload = {"path": f"/{path}/{request.id}", "link": "Open the request"}
     others = {person for person in people if person is not None} - {registry.requester.user_id}
     return [
         Notification(

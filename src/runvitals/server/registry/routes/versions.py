@@ -80,11 +80,11 @@ def shown_versions(
     runs = _runs(registry, [row.version.run_id for row in rows if row.version.run_id is not None])
     values = store.registry_collections.field_values(list(runs), fields) if fields else {}
     sources = _sources(registry, rows)
-    shown = []
+    versions = []
     for row in rows:
         version, more = row.version, said[row.id]
         names = [tag for tag, value in more.tags.items() if not value]
-        shown.append(
+        versions.append(
             {
                 "collection": row.collection.name,
                 "version": row.number,
@@ -105,7 +105,7 @@ def shown_versions(
                 "fields": values.get(version.run_id or 0, {}),
             }
         )
-    return shown
+    return versions
 
 
 _NO_RUN: Final = {"run": None, "run_entity": None, "run_project": None}
@@ -195,12 +195,12 @@ def _detail(
     registry: NamedRegistry, row: CollectionVersion, outside: OutsideServices, request: Request
 ) -> dict[str, Any]:
     store = registry.access.metadata_store
-    shown, images = shown_versions(registry, [row])[0], outside.image_links()
+    version, images = shown_versions(registry, [row])[0], outside.image_links()
     users = _runs(registry, list(store.artifacts.lineage.users(row.version.id, _MAX_USERS)))
     model = next(iter(store.registered_models.of_collections([row.collection.id])), None)
     return {
-        **shown,
-        "description_html": html_of(shown["description"][:MAX_CHARACTERS], images),
+        **version,
+        "description_html": html_of(version["description"][:MAX_CHARACTERS], images),
         "card_html": html_of(_card(registry, row, request), images),
         "used_by": list(users.values()),
         "mlflow_name": row.collection.name if model is None else model.name,
@@ -255,9 +255,13 @@ def files(registry: TheRegistryOfPath, version: TheLinkedVersion, page: ThePage)
     entries = registry.access.metadata_store.artifacts.entries.page(
         version.version.id, page.after or "", page.limit + 1
     )
-    shown = entries[: page.limit]
-    following = shown[-1].path if len(entries) > page.limit else None
-    return {"files": [_entry(entry) for entry in shown], "total": version.version.files, "next": following}
+    page_entries = entries[: page.limit]
+    following = page_entries[-1].path if len(entries) > page.limit else None
+    return {
+        "files": [_entry(entry) for entry in page_entries],
+        "total": version.version.files,
+        "next": following,
+    }
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

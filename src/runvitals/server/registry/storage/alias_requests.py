@@ -96,8 +96,8 @@ class AliasRequestTable(StoredTable):
     def comments(self, request_id: int) -> list[RequestComment]:
         """The comments on a request, the oldest first."""
         columns = alias_request_comment.c
-        shown = (columns.id, columns.author_id, columns.author, columns.text, columns.created_ms)
-        statement = select(*shown).where(columns.request_id == request_id).order_by(columns.id)
+        selected = (columns.id, columns.author_id, columns.author, columns.text, columns.created_ms)
+        statement = select(*selected).where(columns.request_id == request_id).order_by(columns.id)
         with self._database.read() as connection:
             return [RequestComment(*row) for row in connection.execute(statement.limit(MAX_COMMENTS))]
 
@@ -194,9 +194,9 @@ class AliasRequestTable(StoredTable):
         if not changed:
             raise NameTaken(f"the request is {request.state} already")
         if state == "approved":
-            place = request.collection_id, request.membership_id
-            record_aliases(connection, *place, [request.alias], now_ms, by)
-            set_aliases(connection, *place, [request.alias])
+            link_ids = request.collection_id, request.membership_id
+            record_aliases(connection, *link_ids, [request.alias], now_ms, by)
+            set_aliases(connection, *link_ids, [request.alias])
         if text.strip():
             _comment(connection, request_id, text, now_ms, by)
         _tell(connection, news(request))

@@ -202,8 +202,8 @@ class ModelVersionTable(StoredTable):
         )
         if connection.execute(elsewhere).scalar_one():
             return
-        gone = update(artifact_version).where(own).values(state="deleted", updated_ms=now_ms)
-        if connection.execute(gone).rowcount:
+        deletion = update(artifact_version).where(own).values(state="deleted", updated_ms=now_ms)
+        if connection.execute(deletion).rowcount:
             same = artifact_entry.c.version_id == version.version_id
             connection.execute(delete(artifact_entry).where(same))
 

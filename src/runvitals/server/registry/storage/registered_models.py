@@ -74,13 +74,13 @@ class RegisteredModelTable:
 
     def named(self, name: str) -> list[RegisteredModel]:
         """The models of this name, one for each entity at most."""
-        places = [(MODELS, name)]
-        places += [
+        names = [(MODELS, name)]
+        names += [
             (name[:position], name[position + 1 :]) for position, letter in enumerate(name) if letter == "."
         ]
         by_entity: dict[int | None, RegisteredModel] = {}
         with self._database.read() as connection:
-            for registry, collection in places:
+            for registry, collection in names:
                 statement = _models().where(
                     project.c.name == project_of_registry(registry), artifact_collection.c.name == collection
                 )
@@ -235,14 +235,14 @@ def _models() -> Select[Any]:
 def _read(connection: Connection, statement: Select[Any]) -> list[RegisteredModel]:
     rows = connection.execute(statement).all()
     columns = artifact_alias.c
-    held = (
+    query = (
         select(columns.collection_id, columns.alias, artifact_membership.c.number)
         .join(artifact_membership, artifact_membership.c.id == columns.membership_id)
         .where(among(connection, columns.collection_id, [row.id for row in rows]), columns.alias != LATEST)
         .order_by(columns.alias)
     )
     aliases: dict[int, dict[str, int]] = {}
-    for collection_id, alias, number in connection.execute(held):
+    for collection_id, alias, number in connection.execute(query):
         aliases.setdefault(collection_id, {})[alias] = number
     return [_model(row, aliases.get(row.id, {})) for row in rows]
 

@@ -248,12 +248,12 @@ class RegistryTable(StoredTable):
             LimitReached: the registry has too many.
         """
         columns = registry_admin.c
-        known = set(
+        admin_ids = set(
             connection.execute(select(columns.user_id).where(columns.project_id == project_id)).scalars()
         )
-        if user_id in known:
+        if user_id in admin_ids:
             return False
-        if len(known) >= MAX_ADMINS:
+        if len(admin_ids) >= MAX_ADMINS:
             raise LimitReached(f"the registry has {MAX_ADMINS} administrators: remove one first")
         row = {"project_id": project_id, "user_id": user_id, "created_ms": now_ms}
         add_rows(connection, registry_admin, [row])
@@ -270,13 +270,13 @@ class RegistryTable(StoredTable):
         Raises:
             NotFound: the user does not administer it.
         """
-        named = (
+        user_ids = (
             select(user_account.c.id)
             .join(entity, entity.c.id == user_account.c.entity_id)
             .where(entity.c.name == name)
         )
         columns = registry_admin.c
-        same = (columns.project_id == project_id, columns.user_id.in_(named))
+        same = (columns.project_id == project_id, columns.user_id.in_(user_ids))
         if not connection.execute(delete(registry_admin).where(*same)).rowcount:
             raise NotFound(f"{name!r} does not administer the registry")
         rights_changed(connection)
@@ -309,12 +309,12 @@ class RegistryTable(StoredTable):
         if checked == LATEST:
             raise ValueError("the alias 'latest' moves with each link, so it cannot be protected")
         columns = protected_alias.c
-        known = list(
+        aliases = list(
             connection.execute(select(columns.alias).where(columns.project_id == project_id)).scalars()
         )
-        if checked in known:
+        if checked in aliases:
             return
-        if len(known) >= MAX_PROTECTED:
+        if len(aliases) >= MAX_PROTECTED:
             raise LimitReached(f"the registry has {MAX_PROTECTED} protected aliases: remove one first")
         row = {"project_id": project_id, "alias": checked, "created_ms": now_ms}
         connection.execute(insert(protected_alias).values(row))
@@ -415,5 +415,5 @@ def record_registry(
     """Record a change of a registry in the audit log, if somebody owns it."""
     row = _get(connection, project_id)
     if by.actor is not None and row.entity_id is not None and row.entity is not None:
-        place: Any = {"entity": (row.entity_id, row.entity), "project": PREFIX + row.name}
-        record(connection, now_ms, by.actor, action, target=row.name, **place, **about)
+        owner_fields: Any = {"entity": (row.entity_id, row.entity), "project": PREFIX + row.name}
+        record(connection, now_ms, by.actor, action, target=row.name, **owner_fields, **about)

@@ -113,9 +113,9 @@ class RegistryCollectionTable(StoredTable):
         )
         if tag is not None:
             text = json.dumps(tag)
-            named = artifact_version.c.tags.contains(text, autoescape=True)
-            valued = model_version.c.properties.contains(f"{text}: ", autoescape=True)
-            statement = statement.where(or_(named, valued))
+            has_tag = artifact_version.c.tags.contains(text, autoescape=True)
+            has_property = model_version.c.properties.contains(f"{text}: ", autoescape=True)
+            statement = statement.where(or_(has_tag, has_property))
         if author is not None:
             statement = statement.where(model_version.c.author == author)
         keys: dict[str, ColumnElement[Any]] = {
@@ -143,20 +143,20 @@ class RegistryCollectionTable(StoredTable):
 def _owner() -> ColumnElement[Any]:
     """Who made a collection, or else linked its first version, for a condition."""
     columns = artifact_collection.c
-    made = (
+    author = (
         select(entity.c.name)
         .join(user_account, user_account.c.entity_id == entity.c.id)
         .join(registered_model, registered_model.c.author_id == user_account.c.id)
         .where(registered_model.c.collection_id == columns.id)
     )
-    linked = (
+    first_linker = (
         select(model_version.c.author)
         .join(artifact_membership, artifact_membership.c.id == model_version.c.membership_id)
         .where(artifact_membership.c.collection_id == columns.id)
         .order_by(artifact_membership.c.id)
         .limit(1)
     )
-    both = (row.correlate(artifact_collection).scalar_subquery() for row in (made, linked))
+    both = (row.correlate(artifact_collection).scalar_subquery() for row in (author, first_linker))
     return func.coalesce(*both)
 
 
@@ -203,16 +203,16 @@ def _owners(connection: Connection, ids: list[int]) -> dict[int, str]:
         .where(among(connection, artifact_membership.c.collection_id, ids))
         .group_by(artifact_membership.c.collection_id)
     )
-    linked: Any = (
+    first_linkers: Any = (
         select(artifact_membership.c.collection_id, model_version.c.author)
         .join(model_version, model_version.c.membership_id == artifact_membership.c.id)
         .where(artifact_membership.c.id.in_(first), model_version.c.author != "")
     )
-    owners: dict[int, str] = dict(connection.execute(linked).all())
-    made: Any = (
+    owners: dict[int, str] = dict(connection.execute(first_linkers).all())
+    authors: Any = (
         select(registered_model.c.collection_id, entity.c.name)
         .join(user_account, user_account.c.id == registered_model.c.author_id)
         .join(entity, entity.c.id == user_account.c.entity_id)
         .where(among(connection, registered_model.c.collection_id, ids))
     )
-    return owners | dict(connection.execute(made).all())
+    return owners | dict(connection.execute(authors).all())

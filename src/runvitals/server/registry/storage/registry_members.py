@@ -67,8 +67,8 @@ class RegistryMemberTable:
         counted = select(func.count()).select_from(members.subquery())
         with self._database.read() as connection:
             rows = connection.execute(members.order_by(entity.c.name).offset(skip).limit(limit))
-            found = [RegistryMember(*row) for row in rows]
-            return found, int(connection.execute(counted).scalar_one())
+            people = [RegistryMember(*row) for row in rows]
+            return people, int(connection.execute(counted).scalar_one())
 
     def put(self, project_id: int, member_id: int, role: RegistryRole, now_ms: int, by: Changer) -> None:
         """Give a user or team a role in a registry, or another one.
@@ -120,11 +120,11 @@ class RegistryMemberTable:
         return int(connection.execute(members).scalar_one())
 
     def _name(self, connection: Connection, member_id: int) -> str:
-        named = select(entity.c.name).where(entity.c.id == member_id)
+        query = select(entity.c.name).where(entity.c.id == member_id)
         if self._kind == "user":
-            named = (
+            query = (
                 select(entity.c.name)
                 .join(user_account, user_account.c.entity_id == entity.c.id)
                 .where(user_account.c.id == member_id)
             )
-        return str(connection.execute(named).scalar_one())
+        return str(connection.execute(query).scalar_one())

@@ -115,8 +115,8 @@ def report_comments(
 ) -> Any:
     """The comments on a report, the oldest first."""
     rows = access.accounts.report_comments.of_report(report.id)
-    shown = _Shown(access, requester, report, outside.image_links())
-    return page_of("comments", rows, lambda row: row.id, page, shown.of)
+    comment_response = _CommentResponse(access, requester, report, outside.image_links())
+    return page_of("comments", rows, lambda row: row.id, page, comment_response.of)
 
 
 @router.post(
@@ -138,13 +138,13 @@ def add_comment(
     notices = ReportNotices(access.metadata_store, access.directory, now_ms, user_id, requester.actor.name)
 
     def add() -> CommentRow:
-        place = NewComment(text, new.block, new.panel, new.x, new.reply_to)
-        comment = accounts.report_comments.add(report.id, place, user_id, now_ms)
+        new_comment = NewComment(text, new.block, new.panel, new.x, new.reply_to)
+        comment = accounts.report_comments.add(report.id, new_comment, user_id, now_ms)
         notices.commented(row, comment)
         return comment
 
     comment = accounts.in_one_transaction(add)
-    return _Shown(access, requester, report, outside.image_links()).of(comment)
+    return _CommentResponse(access, requester, report, outside.image_links()).of(comment)
 
 
 @router.patch(_COMMENT, needs("report:comment"), response_model=ReportCommentSchema)
@@ -162,7 +162,7 @@ def change_comment(
         raise HTTPException(403, "you may change your own comments only")
     access.accounts.report_comments.change(comment, _checked_text(changes.text), access.clock())
     changed = access.accounts.report_comments.get(report.id, comment.id)
-    return _Shown(access, requester, report, outside.image_links()).of(changed)
+    return _CommentResponse(access, requester, report, outside.image_links()).of(changed)
 
 
 @router.delete(_COMMENT, needs("report:comment"), status_code=204)
@@ -218,7 +218,7 @@ def remove_reaction(
     accounts.report_comments.react(comment, user_id, _checked_emoji(emoji), False, now_ms)
 
 
-class _Shown:
+class _CommentResponse:
     """Comments as responses have them."""
 
     def __init__(
@@ -229,7 +229,7 @@ class _Shown:
         self._report = report
         self._images = images
         self._row = access.accounts.reports.get(report.id)
-        self._known: dict[str, bool] = {}
+        self._is_reader: dict[str, bool] = {}
 
     def of(self, row: CommentRow) -> Mapping[str, Any]:
         """Return the fields of a `ReportCommentSchema`."""
@@ -255,11 +255,11 @@ class _Shown:
     def _mentions(self, text: str) -> set[str]:
         """Return the names in a text of users who may read the report."""
         names = mentions_of(text)
-        new = names - self._known.keys()
+        new = names - self._is_reader.keys()
         if new:
             readers = mentioned_readers(self._access.accounts, self._access.directory, self._row, new)
-            self._known |= {name: name in readers for name in new}
-        return {name for name in names if self._known[name]}
+            self._is_reader |= {name: name in readers for name in new}
+        return {name for name in names if self._is_reader[name]}
 
 
 def _may_delete(

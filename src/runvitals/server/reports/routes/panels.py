@@ -74,11 +74,11 @@ def requested_panel(
     panels = services.kept_panels().panels(
         row.id, revision or row.head_revision, access.accounts.reports.document
     )
-    shown = panels.get(panel)
-    if shown is None:
+    shown_panel = panels.get(panel)
+    if shown_panel is None:
         raise HTTPException(404, f"the report has no panel {panel!r}")
     reader = reader_of(services, requester, report, revision is not None)
-    return RequestedPanel(report, shown, reader.with_panels(panels.values()), frozen_panels(services))
+    return RequestedPanel(report, shown_panel, reader.with_panels(panels.values()), frozen_panels(services))
 
 
 def panel_to_freeze(request: Request, report: TheReport, panel: PanelId) -> RequestedPanel:
@@ -136,9 +136,9 @@ async def panel_file(request: Request, requested: ThePanel, sha256: Sha256) -> R
     project = await run_in_threadpool(reader.find_project, run["entity"], run["project"])
     if project is None:
         raise nothing
-    place = Filter(project=project.project, entity=project.entity, readable=reader.readable)
-    for named in await reader.library.named([run["id"]], place):
-        content = await named.opened.use(lambda view: view.content(sha256, _refuse_artifact), quick=True)
+    project_filter = Filter(project=project.project, entity=project.entity, readable=reader.readable)
+    for named_run in await reader.library.named([run["id"]], project_filter):
+        content = await named_run.opened.use(lambda view: view.content(sha256, _refuse_artifact), quick=True)
         if content is not None:
             return await run_in_threadpool(content_response, request, content, sha256)
     raise nothing
@@ -151,10 +151,10 @@ async def freeze_panel(
     """Store what you see of a panel now, so that the report shows it from its next publication on."""
     now_ms, panel = access.clock(), requested.panel
     answer = await requested.reader.read(panel, PanelExtract(points=FROZEN_POINTS))
-    shown = await in_time(answer.encode)
-    if shown["problem"] is not None:
-        raise HTTPException(409, f"the panel cannot be frozen: {shown['problem']}")
-    values = {"answer": shown, "projects": answer.projects}
+    answer_fields = await in_time(answer.encode)
+    if answer_fields["problem"] is not None:
+        raise HTTPException(409, f"the panel cannot be frozen: {answer_fields['problem']}")
+    values = {"answer": answer_fields, "projects": answer.projects}
 
     def keep() -> int:
         requested.frozen.freeze(requested.report.id, panel.id, json_bytes(values), requester.user_id, now_ms)

@@ -24,7 +24,7 @@ from runvitals.server.reports.notices import ReportNotices
 from runvitals.server.reports.routes import report_models as models
 from runvitals.server.reports.routes.block_models import checked_blocks
 from runvitals.server.reports.routes.panel_readers import shown_to_readers, unreadable_place
-from runvitals.server.reports.routes.shown_reports import listed, marks_of, shown_list, whole
+from runvitals.server.reports.routes.shown_reports import full_report, listed, marks_of, shown_list
 from runvitals.server.reports.storage.report_table import ReportTable
 from runvitals.server.reports.storage.rows import ReportAuthor, ReportEdited, ReportRow
 from runvitals.server.reports.templates import document_of_template
@@ -95,7 +95,7 @@ def create_report(
     if new.publish:
         row = publish(access, requester, row, row.head_revision)
     item = resource_of(access, requester, row)
-    return whole(access, requester, item, row, row.head_revision, document, outside.image_links())
+    return full_report(access, requester, item, row, row.head_revision, document, outside.image_links())
 
 
 @router.get(REPORT, needs("report:read"), response_model=models.ReportSchema)
@@ -109,15 +109,15 @@ def read_report(
 ) -> Any:
     """A report as readers see it; a draft as it is."""
     row = _reports(access).get(report.id)
-    shown = row.published_revision
-    if draft or revision is not None or shown is None:
+    shown_revision = row.published_revision
+    if draft or revision is not None or shown_revision is None:
         access.require(requester, Action.REPORT_UPDATE, report, f"the working copy of report {row.id}")
-        shown = revision or row.head_revision
+        shown_revision = revision or row.head_revision
     try:
-        document = _reports(access).document(row.id, shown)
+        document = _reports(access).document(row.id, shown_revision)
     except NotFound:
-        raise HTTPException(404, f"revision {shown} of report {row.id} is not kept") from None
-    return whole(access, requester, report, row, shown, document, outside.image_links())
+        raise HTTPException(404, f"revision {shown_revision} of report {row.id} is not kept") from None
+    return full_report(access, requester, report, row, shown_revision, document, outside.image_links())
 
 
 @router.patch(REPORT, needs("report:update"), response_model=models.MergedReport)
@@ -146,8 +146,10 @@ def change_report(
         raise _edited(error) from None
     record(access, requester, saved.row, "report.update", revision=saved.row.head_revision)
     row = saved.row
-    shown = whole(access, requester, report, row, row.head_revision, saved.document, outside.image_links())
-    return {**shown, "others": list(saved.others)}
+    response = full_report(
+        access, requester, report, row, row.head_revision, saved.document, outside.image_links()
+    )
+    return {**response, "others": list(saved.others)}
 
 
 @router.post(f"{REPORT}/publish", needs("report:update"), response_model=models.ListedReport)
@@ -184,7 +186,9 @@ def duplicate_report(
     content = content._replace(document={**content.document, **({"title": copy.title} if copy.title else {})})
     created, document = create(access, requester, project.id, content)
     item = resource_of(access, requester, created)
-    return whole(access, requester, item, created, created.head_revision, document, outside.image_links())
+    return full_report(
+        access, requester, item, created, created.head_revision, document, outside.image_links()
+    )
 
 
 @router.delete(REPORT, needs("report:delete"), status_code=204)
@@ -311,9 +315,9 @@ def _check_panels(access: AccessControl, requester: Requester, row: ReportRow, r
     if not is_shared:
         return
     before = None if row.published_revision is None else reports.document(row.id, row.published_revision)
-    place = unreadable_place(access, requester, before, reports.document(row.id, revision))
-    if place is not None:
-        problem = f"panels show {place} anew, which you may not read, or which does not exist"
+    project = unreadable_place(access, requester, before, reports.document(row.id, revision))
+    if project is not None:
+        problem = f"panels show {project} anew, which you may not read, or which does not exist"
         raise InvalidFields({"revision": f"{problem}: ask somebody to publish it who may"})
 
 

@@ -44,15 +44,15 @@ def shown_list(
     user_id = requester.user_id
     roles = {} if user_id is None else access.accounts.report_readers.share_roles(user_id)
     marks = marks_of(access, requester)
-    shown = []
+    reports = []
     for row in rows:
         try:
             item = access.report_resource(requester.principal, row, roles)
         except UnknownProject:  # removed a moment ago
             continue
         if access.may(requester, action, item):
-            shown.append(listed(row, access.may(requester, Action.REPORT_UPDATE, item), marks))
-    return shown
+            reports.append(listed(row, access.may(requester, Action.REPORT_UPDATE, item), marks))
+    return reports
 
 
 def listed(row: ReportRow, may_update: bool, marks: ReportMarks) -> dict[str, Any]:
@@ -87,7 +87,7 @@ def listed(row: ReportRow, may_update: bool, marks: ReportMarks) -> dict[str, An
     }
 
 
-def whole(
+def full_report(
     access: AccessControl,
     requester: Requester,
     item: ProjectItem,
@@ -130,13 +130,13 @@ def html_of_blocks(document: Document, images: ImageLinks, mentions: Collection[
     Args:
         mentions: names that become links.
     """
-    left = _MAX_MARKUP
+    remaining_markup = _MAX_MARKUP
     rendered = {}
     for block in document["blocks"]:
         if block["kind"] == "text":
             text = block["text"]
-            left -= _markup(text)
-            is_shown = left >= 0 and len(text) <= markdown.MAX_CHARACTERS
+            remaining_markup -= _markup(text)
+            is_shown = remaining_markup >= 0 and len(text) <= markdown.MAX_CHARACTERS
             rendered[block["id"]] = (
                 markdown.html_of(text, images, mentions) if is_shown else f"<pre>{html.escape(text)}</pre>\n"
             )

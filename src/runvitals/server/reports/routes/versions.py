@@ -12,7 +12,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.reports.own_edits import Edit, own_edits
 from runvitals.server.reports.routes import report_models as models
 from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId, author_of, record
-from runvitals.server.reports.routes.shown_reports import whole
+from runvitals.server.reports.routes.shown_reports import full_report
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.store.errors import NotFound
 
@@ -33,7 +33,7 @@ def report_edits(report: TheReport, access: TheAccess, user_id: TheUserId, page:
     They are of the newest 100 versions that are kept.
     """
     edits = own_edits(access.accounts.reports.newest_documents(report.id), user_id)
-    return page_in_order("edits", [_shown(edit) for edit in edits], page)
+    return page_in_order("edits", [_to_response(edit) for edit in edits], page)
 
 
 @router.post(
@@ -55,10 +55,12 @@ def restore_version(
         raise HTTPException(404, f"revision {revision} of report {report.id} is not kept") from None
     row = saved.row
     record(access, requester, row, "report.update", revision=row.head_revision, restored=revision)
-    return whole(access, requester, report, row, row.head_revision, saved.document, outside.image_links())
+    return full_report(
+        access, requester, report, row, row.head_revision, saved.document, outside.image_links()
+    )
 
 
-def _shown(edit: Edit) -> dict[str, Any]:
+def _to_response(edit: Edit) -> dict[str, Any]:
     return {
         "revision": edit.revision,
         "created_ms": edit.created_ms,

@@ -104,13 +104,13 @@ class ReportCommentTable(StoredTable):
         count = connection.execute(counted.where(report_comment.c.report_id == report_id)).scalar_one()
         if count >= MAX_COMMENTS:
             raise LimitReached(f"the report has {MAX_COMMENTS:,} comments, which is the most it may have")
-        place: dict[str, Any] = {"block": new.block, "panel": new.panel, "x": new.x, "reply_to": None}
+        anchor: dict[str, Any] = {"block": new.block, "panel": new.panel, "x": new.x, "reply_to": None}
         if new.reply_to is not None:
             first = _comment(connection, report_id, new.reply_to)
-            place = {"block": first.block, "panel": first.panel, "x": first.x}
-            place["reply_to"] = first.reply_to or first.id
+            anchor = {"block": first.block, "panel": first.panel, "x": first.x}
+            anchor["reply_to"] = first.reply_to or first.id
         values = {"report_id": report_id, "author_id": author_id, "text": new.text, "created_ms": now_ms}
-        added = insert(report_comment).values(**values, **place).returning(report_comment.c.id)
+        added = insert(report_comment).values(**values, **anchor).returning(report_comment.c.id)
         return _comment(connection, report_id, connection.execute(added).scalar_one())
 
     def change(self, comment: CommentRow, text: str, now_ms: int) -> None:

@@ -22,9 +22,9 @@ class ReportNoticeTable(StoredTable):
     @in_transaction
     def put(self, connection: Connection, news: Sequence[Notification]) -> None:
         """Put notifications into the outbox. Those that wait for a digest are joined by target."""
-        for one in news:
-            if one.due_ms is None or not _join(connection, one):
-                outbox.add(connection, one)
+        for notice in news:
+            if notice.due_ms is None or not _join(connection, notice):
+                outbox.add(connection, notice)
 
     def raise_event(self, kind: str, team_id: int, data: Mapping[str, Any], time_ms: int, key: str) -> None:
         """Write what happened to a report, for automations of the team."""

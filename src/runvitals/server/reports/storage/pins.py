@@ -33,8 +33,8 @@ class ReportPinTable(StoredTable):
     def put(self, connection: Connection, entity_id: int, report_ids: Sequence[int]) -> None:
         """Replace the pins of a team or user."""
         rows = [
-            {"entity_id": entity_id, "report_id": report_id, "place": place}
-            for place, report_id in enumerate(dict.fromkeys(report_ids))
+            {"entity_id": entity_id, "report_id": report_id, "place": position}
+            for position, report_id in enumerate(dict.fromkeys(report_ids))
         ]
         connection.execute(delete(report_pin).where(report_pin.c.entity_id == entity_id))
         add_rows(connection, report_pin, rows)

@@ -91,8 +91,8 @@ class ReportReaderTable(StoredTable):
 
 
 def _conditions(selection: ReportSelection, user_id: int | None) -> list[ColumnElement[bool]]:
-    shown = or_(report.c.published_revision.is_not(None), own_or_shared(user_id))
-    conditions = [shown, report.c.deleted_ms.is_(None), project.c.deleted_ms.is_(None)]
+    is_readable = or_(report.c.published_revision.is_not(None), own_or_shared(user_id))
+    conditions = [is_readable, report.c.deleted_ms.is_(None), project.c.deleted_ms.is_(None)]
     words = selection.text.lower().split()[:_MAX_WORDS]
     conditions += [report.c.words.contains(word, autoescape=True) for word in words]
     if selection.entity is not None:

@@ -89,7 +89,7 @@ class ReportTable(StoredTable):
             "project_id": project_id,
             "author_id": author.user_id,
             "service_account_id": author.service_account_id,
-            **_shown(document),
+            **_listed_columns(document),
             "head_revision": 1,
             "created_ms": now_ms,
             "changed_ms": now_ms,
@@ -129,7 +129,7 @@ class ReportTable(StoredTable):
         connection.execute(
             update(report)
             .where(report.c.id == report_id)
-            .values(published_revision=revision, published_ms=now_ms, **_shown(document))
+            .values(published_revision=revision, published_ms=now_ms, **_listed_columns(document))
         )
         same = (report_version.c.report_id == report_id, report_version.c.revision == revision)
         connection.execute(update(report_version).where(*same).values(is_published=True))
@@ -151,11 +151,11 @@ class ReportTable(StoredTable):
         with self._database.read() as connection:
             rows = connection.execute(statement).all()
         documents: list[SavedDocument] = []
-        left = _MAX_DOCUMENTS_BYTES
+        remaining_bytes = _MAX_DOCUMENTS_BYTES
         for row in rows:
             packed = zlib.decompress(row.document)
-            left -= len(packed)
-            if left < 0:
+            remaining_bytes -= len(packed)
+            if remaining_bytes < 0:
                 break
             documents.append(SavedDocument(row.revision, row.author_id, row.created_ms, json.loads(packed)))
         return documents[::-1]
@@ -186,10 +186,10 @@ class ReportTable(StoredTable):
             text: only those that contain all its words.
             deleted: those in the trash instead.
         """
-        shown = or_(report.c.published_revision.is_not(None), own_or_shared(user_id))
+        is_readable = or_(report.c.published_revision.is_not(None), own_or_shared(user_id))
         trash = report.c.deleted_ms.is_not(None) if deleted else report.c.deleted_ms.is_(None)
         words = [report.c.words.contains(word, autoescape=True) for word in text.lower().split()]
-        statement = select_reports().where(report.c.project_id == project_id, shown, trash, *words)
+        statement = select_reports().where(report.c.project_id == project_id, is_readable, trash, *words)
         with self._database.read() as connection:
             return [row_of(row) for row in connection.execute(statement.order_by(report.c.changed_ms.desc()))]
 
@@ -251,7 +251,7 @@ def _save(
     revision = row.head_revision + 1
     values: dict[str, Any] = {"head_revision": revision, "changed_ms": now_ms}
     if row.is_draft:
-        values |= _shown(document)
+        values |= _listed_columns(document)
     same = (report.c.id == report_id, report.c.head_revision == row.head_revision)
     if not connection.execute(update(report).where(*same).values(values)).rowcount:
         return None
@@ -261,7 +261,7 @@ def _save(
     return SavedReport(_read(connection, report_id), document, others)
 
 
-def _shown(document: Document) -> dict[str, str]:
+def _listed_columns(document: Document) -> dict[str, str]:
     """Return what lists show: of the published revision, or of a draft."""
     return {
         "title": document["title"],

@@ -57,9 +57,9 @@ def prune_versions(connection: Connection, report_id: int, head: int) -> None:
         head: the newest revision.
     """
     versions = versions_of(connection, report_id)
-    shown = coalesced(versions)
-    oldest = [version.revision for version in shown if not version.is_published][MAX_VERSIONS:]
-    kept = {version.revision for version in shown} - set(oldest)
+    listed_versions = coalesced(versions)
+    oldest = [version.revision for version in listed_versions if not version.is_published][MAX_VERSIONS:]
+    kept = {version.revision for version in listed_versions} - set(oldest)
     removed = [
         version.revision
         for version in versions

@@ -113,8 +113,8 @@ def read_runs(sweep: TheSweep, page: ThePage, access: TheAccess) -> Any:
     runs = store.runs.get([row.run_id for row in rows if row.run_id is not None], access.clock())
     unended = [row for row in rows if row.state in UNENDED]
     so_far = values_so_far(store, stored_configuration(sweep.configuration), unended)
-    shown = [_to_response(row, runs, so_far.get(row.id)) for row in rows]
-    return stored_page("runs", shown, store.sweeps.runs.count(sweep.id), page)
+    responses = [_to_response(row, runs, so_far.get(row.id)) for row in rows]
+    return stored_page("runs", responses, store.sweeps.runs.count(sweep.id), page)
 
 
 def _to_response(row: SweepRun, runs: Mapping[int, RunRow], so_far: RunOutcome | None) -> dict[str, Any]:

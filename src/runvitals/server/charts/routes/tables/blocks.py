@@ -106,9 +106,13 @@ def bucket_table(series: Sequence[BucketedSeries]) -> Table:
         parts += [
             _Part(numbers[item.key] + position, rows, column) for position, column in enumerate(columns)
         ]
-    named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS]
-    blocks = _cut_blocks(times.leading(), len(named), parts, [kind for _, kind in named])
-    return Table(_with_labels(SAMPLE_FIELDS, named), blocks)
+    columns_of_table: list[tuple[str, Kind]] = [
+        (key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS
+    ]
+    blocks = _cut_blocks(
+        times.leading(), len(columns_of_table), parts, [kind for _, kind in columns_of_table]
+    )
+    return Table(_with_labels(SAMPLE_FIELDS, columns_of_table), blocks)
 
 
 def logged_table(logged: Sequence[LoggedSeries]) -> Table:
@@ -136,8 +140,10 @@ def logged_table(logged: Sequence[LoggedSeries]) -> Table:
                     kinds[item.key + suffix] = "whole"
                 elif values.dtype == np.object_:
                     kinds[item.key + suffix] = "text"
-                there = order[_is_value(values[order])]
-                parts.append(_Part(numbers[item.key + suffix], theirs[there], values[there]))
+                rows_with_value = order[_is_value(values[order])]
+                parts.append(
+                    _Part(numbers[item.key + suffix], theirs[rows_with_value], values[rows_with_value])
+                )
         calls.append(every)
         first += len(every)
     lengths = [len(calls_of_place) for calls_of_place in calls]
@@ -163,8 +169,8 @@ _TYPES: dict[Kind, type[Any]] = {
 def _is_value(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Return where a column has values; NaN is one."""
     if values.dtype == np.float64:
-        there: NDArray[np.bool_] = values.view(np.int64) != GAP_BITS
-        return there
+        is_value: NDArray[np.bool_] = values.view(np.int64) != GAP_BITS
+        return is_value
     return np.ones(len(values), np.bool_)
 
 
@@ -191,7 +197,7 @@ class _Times:
         vectors: dict[tuple[str, str], dict[bytes, Integers]] = {}
         for host, role, t in of:
             vectors.setdefault((host, role), {})[t.tobytes()] = t
-        self._places = {owners: number for number, owners in enumerate(vectors)}
+        self._owner_numbers = {owners: number for number, owners in enumerate(vectors)}
         own = [np.unique(np.concatenate(list(of_place.values()))) for of_place in vectors.values()]
         t = np.concatenate(own) if own else np.empty(0, np.int64)
         owners = np.repeat(np.arange(len(own)), [len(times) for times in own])
@@ -201,31 +207,33 @@ class _Times:
         ends = np.cumsum([len(times) for times in own])
         self._own = own
         self._rows = np.split(row_of, ends[:-1]) if own else []
-        self._t, self._place = t[order], owners[order]
-        self._known: dict[tuple[int, bytes], Integers] = {}
+        self._t, self._owners = t[order], owners[order]
+        self._rows_of_times: dict[tuple[int, bytes], Integers] = {}
 
     def rows(self, host: str, role: str, t: Integers) -> Integers:
         """Return the rows of these times."""
-        number = self._places[host, role]
+        number = self._owner_numbers[host, role]
         key = (number, t.tobytes())
-        if key not in self._known:
-            self._known[key] = self._rows[number][np.searchsorted(self._own[number], t)]
-        return self._known[key]
+        if key not in self._rows_of_times:
+            self._rows_of_times[key] = self._rows[number][np.searchsorted(self._own[number], t)]
+        return self._rows_of_times[key]
 
     def leading(self) -> list[TableColumn]:
-        hosts, roles = (np.array([owner[part] for owner in self._places] or [""], object) for part in (0, 1))
+        hosts, roles = (
+            np.array([owner[part] for owner in self._owner_numbers] or [""], object) for part in (0, 1)
+        )
         return [
             TableColumn(self._t, None),
-            TableColumn(hosts[self._place], None),
-            TableColumn(roles[self._place], None),
+            TableColumn(hosts[self._owners], None),
+            TableColumn(roles[self._owners], None),
         ]
 
 
-def _with_labels(leading: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
+def _with_labels(leading: Sequence[TableField], columns: Iterable[tuple[str, Kind]]) -> list[TableField]:
     """Fields with unique names: a key with the name of a label gets an underscore appended."""
     fields = list(leading)
     names = {field.name for field in fields}
-    for name, kind in named:
+    for name, kind in columns:
         while name in names:
             name += "_"
         names.add(name)

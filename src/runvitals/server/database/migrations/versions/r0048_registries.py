@@ -284,21 +284,21 @@ def _add_alias(connection: sa.Connection, collection_id: int, alias: str, member
 
 
 def _registry_of(connection: sa.Connection, entity_id: int | None, now_ms: int) -> int:
-    named = "SELECT id FROM project WHERE name = :name AND coalesce(entity_id, 0) = coalesce(:entity, 0)"
+    query = "SELECT id FROM project WHERE name = :name AND coalesce(entity_id, 0) = coalesce(:entity, 0)"
     values = {"name": _REGISTRY, "entity": entity_id}
-    number = connection.execute(sa.text(named), values).scalar()
+    number = connection.execute(sa.text(query), values).scalar()
     if number is not None:
         return int(number)
     return _add(connection, "project", name=_REGISTRY, entity_id=entity_id, created_ms=now_ms)
 
 
 def _free_name(connection: sa.Connection, project_id: int, name: str) -> str:
-    named = sa.text("SELECT 1 FROM artifact_collection WHERE project_id = :project AND name = :name")
+    query = sa.text("SELECT 1 FROM artifact_collection WHERE project_id = :project AND name = :name")
     names = (name, f"{name} of MLflow", *(f"{name} of MLflow {number}" for number in range(2, 1000)))
     return next(
         candidate
         for candidate in names
-        if connection.execute(named, {"project": project_id, "name": candidate}).scalar() is None
+        if connection.execute(query, {"project": project_id, "name": candidate}).scalar() is None
     )
 
 

@@ -58,7 +58,9 @@ def _create_link(table: str, column: str, to: str, *more: sa.Column[Any]) -> Non
         *more,
         _cascade(table, column, to),
         _cascade(table, "run_id", "run"),
-        sa.PrimaryKeyConstraint(column, "run_id", *(one.name for one in more), name=f"pk_{table}"),
+        sa.PrimaryKeyConstraint(
+            column, "run_id", *(extra_column.name for extra_column in more), name=f"pk_{table}"
+        ),
         sqlite_with_rowid=False,
     )
     op.create_index(f"ix_{table}_run_id", table, ["run_id"])
@@ -88,17 +90,19 @@ def _fill(connection: sa.Connection) -> None:
     for row in rows.mappings().all():
         for used in json.loads(row["datasets"]):
             _link_dataset(connection, row["run_id"], row["project_id"], used["dataset"])
-        for kind, made in (("models", False), ("outputs", True)):
+        for kind, is_output in (("models", False), ("outputs", True)):
             for uid in {entry["model_id"] for entry in json.loads(row[kind])} & models.keys():
-                _add(connection, "logged_model_run", model_id=models[uid], run_id=row["run_id"], made=made)
+                _add(
+                    connection, "logged_model_run", model_id=models[uid], run_id=row["run_id"], made=is_output
+                )
 
 
 def _link_dataset(connection: sa.Connection, run_id: int, project_id: int, fields: dict[str, str]) -> None:
-    named = {"project_id": project_id, "name": fields["name"], "digest": fields["digest"]}
+    identity = {"project_id": project_id, "name": fields["name"], "digest": fields["digest"]}
     source = {"source_type": fields["source_type"], "source": fields["source"][:_MAX_SOURCE]}
-    _add(connection, "dataset", **named, **source)
-    found = "SELECT id FROM dataset WHERE project_id = :project_id AND name = :name AND digest = :digest"
-    number = connection.execute(sa.text(found), named).scalar_one()
+    _add(connection, "dataset", **identity, **source)
+    query = "SELECT id FROM dataset WHERE project_id = :project_id AND name = :name AND digest = :digest"
+    number = connection.execute(sa.text(query), identity).scalar_one()
     _add(connection, "dataset_use", dataset_id=number, run_id=run_id)
 
 
