@@ -136,14 +136,20 @@ def _past_findings(rule: AlertRule, of_runs: Iterable[WatchedFinding], from_ms: 
     It fires once at a time for each run and id.
     """
     firings: dict[tuple[int, str], list[PastFiring]] = {}
-    for found in sorted(of_runs, key=lambda each: each.from_ms):
-        fired_ms = found.from_ms + rule.for_ms
-        is_over = found.to_ms is not None and found.to_ms < from_ms
-        if is_over or found.lasted_ms < rule.for_ms or not is_about(rule, found):
+    for finding in sorted(of_runs, key=lambda each: each.from_ms):
+        fired_ms = finding.from_ms + rule.for_ms
+        is_over = finding.to_ms is not None and finding.to_ms < from_ms
+        if is_over or finding.lasted_ms < rule.for_ms or not is_about(rule, finding):
             continue
-        before = firings.setdefault((found.run_id, found.id), [])
+        before = firings.setdefault((finding.run_id, finding.id), [])
         fired = PastFiring(
-            found.uid, found.project, found.id, ", ".join(found.hosts[:1]), None, fired_ms, found.to_ms
+            finding.uid,
+            finding.project,
+            finding.id,
+            ", ".join(finding.hosts[:1]),
+            None,
+            fired_ms,
+            finding.to_ms,
         )
         if before and (before[-1].ended_ms is None or fired_ms <= before[-1].ended_ms):
             last = before.pop()

@@ -115,8 +115,8 @@ class FindingWatch:
 
     def _look_at(self, run_ids: set[int], now_ms: int) -> None:
         by_run: dict[int, list[WatchedFinding]] = defaultdict(list)
-        for found in self._findings.of_runs(run_ids):
-            by_run[found.run_id].append(found)
+        for finding in self._findings.of_runs(run_ids):
+            by_run[finding.run_id].append(finding)
         firings: dict[tuple[int, int], list[FindingFiring]] = defaultdict(list)
         for firing in self._findings.firings(self._rules, run_ids):
             firings[firing.rule_id, firing.run_id].append(firing)
@@ -126,10 +126,10 @@ class FindingWatch:
             for run_id in run_ids:
                 before = firings.get((alert_rule.id, run_id), [])
                 about = [
-                    found
-                    for found in by_run.get(run_id, ())
-                    if (watches_all or (found.entity_id == stored.entity_id and not alert_rule.everywhere))
-                    and is_about(alert_rule, found)
+                    finding
+                    for finding in by_run.get(run_id, ())
+                    if (watches_all or (finding.entity_id == stored.entity_id and not alert_rule.everywhere))
+                    and is_about(alert_rule, finding)
                     and (not alert_rule.filter or run_id in matching[alert_rule.filter])
                 ]
                 if before or about:
@@ -151,12 +151,14 @@ class FindingWatch:
     ) -> None:
         """Let a rule fire for the findings of a run, or be over."""
         by_id: dict[str, list[WatchedFinding]] = defaultdict(list)
-        for found in about:
-            by_id[found.id].append(found)
+        for finding in about:
+            by_id[finding.id].append(finding)
         still_open = {firing.id: firing for firing in before if firing.ended_ms is None}
         for finding_id, firing in still_open.items():
             if not open_of(by_id.get(finding_id, ())):
-                self._end(stored, alert_rule, firing, [found for found in of_run if found.id == finding_id])
+                self._end(
+                    stored, alert_rule, firing, [finding for finding in of_run if finding.id == finding_id]
+                )
         for finding_id, found_of_id in by_id.items():
             if finding_id not in still_open:
                 past = [firing for firing in before if firing.id == finding_id]
@@ -171,42 +173,45 @@ class FindingWatch:
     ) -> None:
         """Let a rule fire if a finding has lasted for long enough; one that is over already, for a moment."""
         due = [
-            found
-            for found in of_id
-            if found.lasted_ms >= alert_rule.for_ms and not self._is_done(stored, alert_rule, found, past)
+            finding
+            for finding in of_id
+            if finding.lasted_ms >= alert_rule.for_ms and not self._is_done(stored, alert_rule, finding, past)
         ]
         if not due:
             return
-        found = self._findings.with_advice(next(iter(open_of(due)), due[0]))
-        lane = self._findings.lane(found)
+        finding = self._findings.with_advice(next(iter(open_of(due)), due[0]))
+        lane = self._findings.lane(finding)
         if lane is None:
             return
-        time_ms = max(found.from_ms + alert_rule.for_ms, found.opened_ms)
-        series = EvaluatedSeries(found.run_id, lane.lane_id, lane.host, found.id)
+        time_ms = max(finding.from_ms + alert_rule.for_ms, finding.opened_ms)
+        series = EvaluatedSeries(finding.run_id, lane.lane_id, lane.host, finding.id)
         self._on_transition(
-            stored, alert_rule, Transition(alert_rule, series, True, time_ms, math.nan, _told(found)), lane
+            stored,
+            alert_rule,
+            Transition(alert_rule, series, True, time_ms, math.nan, _text_with_advice(finding)),
+            lane,
         )
-        if found.to_ms is not None:
-            self._store.alerts.firings.end(alert_rule.id, lane.lane_id, found.id, self._clock())
+        if finding.to_ms is not None:
+            self._store.alerts.firings.end(alert_rule.id, lane.lane_id, finding.id, self._clock())
 
     def _is_done(
         self,
         stored: StoredRule,
         alert_rule: AlertRule,
-        found: WatchedFinding,
+        finding: WatchedFinding,
         past: Sequence[FindingFiring],
     ) -> bool:
         """Return whether a rule does not fire for a finding any more: it has fired, or it is too late."""
-        if found.up_to_ms < self._clock() - LATE_MS:
+        if finding.up_to_ms < self._clock() - LATE_MS:
             return True
-        if past and max(found.opened_ms, found.from_ms + alert_rule.for_ms) < (
+        if past and max(finding.opened_ms, finding.from_ms + alert_rule.for_ms) < (
             past[-1].fired_ms + alert_rule.cooldown_ms
         ):
             return True
-        if found.to_ms is None:
+        if finding.to_ms is None:
             return False
-        has_fired = any(firing.ended_ms is None or firing.ended_ms >= found.from_ms for firing in past)
-        return has_fired or found.to_ms < max(stored.changed_ms, self._clock() - LATE_MS)
+        has_fired = any(firing.ended_ms is None or firing.ended_ms >= finding.from_ms for firing in past)
+        return has_fired or finding.to_ms < max(stored.changed_ms, self._clock() - LATE_MS)
 
     def _end(
         self,
@@ -219,24 +224,24 @@ class FindingWatch:
         if not of_id or of_id[0].run_has_ended:
             self._store.alerts.firings.end(alert_rule.id, firing.lane_id, firing.id, self._clock())
             return
-        found = of_id[0]
+        finding = of_id[0]
         series = EvaluatedSeries(firing.run_id, firing.lane_id, firing.host, firing.id)
-        lane = self._findings.lane(found)
+        lane = self._findings.lane(finding)
         if lane is not None:
-            over = Transition(alert_rule, series, False, self._clock(), math.nan, found.text)
+            over = Transition(alert_rule, series, False, self._clock(), math.nan, finding.text)
             self._on_transition(stored, alert_rule, over, lane)
 
 
-def is_about(alert_rule: AlertRule, found: WatchedFinding) -> bool:
+def is_about(alert_rule: AlertRule, finding: WatchedFinding) -> bool:
     """Return whether a rule is about a finding, whoever owns its run and whatever its filter says."""
     condition = alert_rule.condition
     ids = condition.findings
     return (
-        (not ids or found.id in ids)
-        and not (alert_rule.everywhere and found.id in OF_TRAINING)
-        and FINDING_SEVERITIES.index(found.severity) >= FINDING_SEVERITIES.index(condition.finding_severity)
-        and (not alert_rule.projects or found.project in alert_rule.projects)
-        and (not alert_rule.hosts or _is_on(found.hosts, alert_rule.hosts))
+        (not ids or finding.id in ids)
+        and not (alert_rule.everywhere and finding.id in OF_TRAINING)
+        and FINDING_SEVERITIES.index(finding.severity) >= FINDING_SEVERITIES.index(condition.finding_severity)
+        and (not alert_rule.projects or finding.project in alert_rule.projects)
+        and (not alert_rule.hosts or _is_on(finding.hosts, alert_rule.hosts))
     )
 
 
@@ -244,8 +249,8 @@ def _is_on(hosts: Iterable[str], names: Sequence[str]) -> bool:
     return any(fnmatchcase(host, name) for host in hosts for name in names)
 
 
-def _told(found: WatchedFinding) -> str:
-    return f"{found.text} What to do: {found.advice}" if found.advice else found.text
+def _text_with_advice(finding: WatchedFinding) -> str:
+    return f"{finding.text} What to do: {finding.advice}" if finding.advice else finding.text
 
 
 class FindingEvents:

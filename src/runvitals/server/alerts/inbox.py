@@ -85,8 +85,8 @@ class Inbox:
         items = []
         for event in events:
             if event.run_id not in readable:
-                place = self._store.runs.place(event.run_id)
-                readable[event.run_id] = place is not None and may_read_run(self._directory, user_id, place)
+                run = self._store.runs.place(event.run_id)
+                readable[event.run_id] = run is not None and may_read_run(self._directory, user_id, run)
             if readable[event.run_id] and not muted.has(event):
                 items.append(_of_run(event))
         return items
@@ -140,7 +140,7 @@ def _of_run(event: EventOfRun) -> InboxItem:
         text = one_line(str(event.data.get("text") or ""), _MAX_TEXT)
         title = f"{name}: {one_line(str(event.data.get('title') or text or 'alert'))}"
     level: Level = "error" if event.level == "error" else "warning" if event.level == "warning" else "info"
-    place = "/".join(filter(None, (event.entity, event.project)))
+    project_path = "/".join(filter(None, (event.entity, event.project)))
     path = f"/runs/{quote(event.uid, safe='')}"
     if event.entity is not None:
         path = f"/{quote(event.entity, safe='')}/{quote(event.project, safe='')}{path}"
@@ -150,7 +150,7 @@ def _of_run(event: EventOfRun) -> InboxItem:
         level,
         title,
         "" if text in title else text,
-        one_line(place),
+        one_line(project_path),
         path,
         event.decided_ms,
     )

@@ -167,13 +167,13 @@ class RuleNotices:
     def _notifications(
         self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
     ) -> list[Notification]:
-        place = self._store.runs.place(lane.run_id)
-        if place is None or place.entity_id is None or place.deleted:
+        run = self._store.runs.place(lane.run_id)
+        if run is None or run.entity_id is None or run.deleted:
             return []
         now_ms, series = self._clock(), transition.series
-        title = f"[{_place_text(place)}] {one_line(place.uid)}: {one_line(rule.name)}"
-        path = f"/{place.entity}/{quote(place.project, safe='')}/runs/{quote(place.uid, safe='')}"
-        payload = {"path": path, "link": "The run", "level": rule.severity, "run_number": place.run_id}
+        title = f"[{_project_path(run)}] {one_line(run.uid)}: {one_line(rule.name)}"
+        path = f"/{run.entity}/{quote(run.project, safe='')}/runs/{quote(run.uid, safe='')}"
+        payload = {"path": path, "link": "The run", "level": rule.severity, "run_number": run.run_id}
         kind = "rule.fired" if transition.firing else "rule.over"
         key = f"{kind}:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
         return [
@@ -181,30 +181,30 @@ class RuleNotices:
                 f"{key}:{target}",
                 kind,
                 target,
-                f"rule:{rule.id}:{place.run_id}",
+                f"rule:{rule.id}:{run.run_id}",
                 f"{title}\n\n{text}",
                 payload,
                 now_ms,
                 stored.entity_id,
             )
-            for target in self._channels(stored, rule, place)
+            for target in self._channels(stored, rule, run)
         ]
 
-    def _channels(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> list[str]:
+    def _channels(self, stored: StoredRule, rule: AlertRule, run: RunPlace) -> list[str]:
         """Return the channels of a rule.
 
         There are none if not all members of its team may read the run, unless the rule's creator may.
         """
         may_know = (
             rule.everywhere  # about hardware, by an administrator of the organisation
-            or team_may_read(self._directory, place)
-            or may_read_run(self._directory, stored.creator_id, place)
+            or team_may_read(self._directory, run)
+            or may_read_run(self._directory, stored.creator_id, run)
         )
         return list(dict.fromkeys(target for target in rule.tell if target not in USERS)) if may_know else []
 
 
-def _place_text(place: RunPlace) -> str:
-    return f"{one_line(place.entity or '')}/{one_line(place.project)}"
+def _project_path(run: RunPlace) -> str:
+    return f"{one_line(run.entity or '')}/{one_line(run.project)}"
 
 
 def transition_text(rule: AlertRule, transition: Transition) -> str:
@@ -215,12 +215,12 @@ def transition_text(rule: AlertRule, transition: Transition) -> str:
     where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
     duration = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
     if condition.kind == "silence":
-        what = {
+        problem = {
             "host": "nothing was heard",
             "steps": "no step was logged",
             "rank": f"{key} logged nothing, unlike others",
         }.get(condition.of)
-        return f"{what or f'no value of {key} arrived'}{where}{duration}"
+        return f"{problem or f'no value of {key} arrived'}{where}{duration}"
     if condition.kind == "not_finite":
         return f"{key} is not a number{where}"
     number = f"{transition.value:.4g}"

@@ -39,7 +39,7 @@ class AlertFacts:
     why: str | None = None
 
     @property
-    def place(self) -> str:
+    def project_path(self) -> str:
         """`entity/project`."""
         project = one_line(self.project)
         return project if self.entity is None else f"{one_line(self.entity)}/{project}"
@@ -64,7 +64,7 @@ def event_text(event: RunEvent, facts: AlertFacts, further: int = 0) -> AlertTex
     Args:
         further: how many more alerts of the run came within the same minute.
     """
-    title = f"[{facts.place}] {_title(event, facts)}"
+    title = f"[{facts.project_path}] {_title(event, facts)}"
     if event.event in ("custom", "finding"):
         parts = [str(event.data.get("text") or "")[:_MAX_TEXT]]
         if further:

@@ -65,18 +65,17 @@ class ProjectStorage:
 class RunStorage:
     """Bytes of a run, and where it is. Artifacts belong to projects, not to runs."""
 
-    place: StoredRunPlace
+    run: StoredRunPlace
     samples: int
 
     @property
     def by_kind(self) -> dict[str, int]:
         """Samples, output, media and files."""
-        place = self.place
         return {
             "samples": self.samples,
-            "console": place.console_bytes,
-            "media": place.media,
-            "files": place.files,
+            "console": self.run.console_bytes,
+            "media": self.run.media,
+            "files": self.run.files,
         }
 
     @property

@@ -139,8 +139,8 @@ class UserTable(StoredTable):
     def active_among(self, names: Collection[str]) -> dict[str, int]:
         """Return the ids of those with these names who are active, by name; at most a few dozen."""
         with self._database.read() as connection:
-            found = connection.execute(_USERS.where(entity.c.name.in_(names)))
-            return {row.name: row.id for row in found if row.state == "active"}
+            rows = connection.execute(_USERS.where(entity.c.name.in_(names)))
+            return {row.name: row.id for row in rows if row.state == "active"}
 
     def by_name(self, name: str) -> UserRow:
         """Return a user by name, or raise NotFound."""

@@ -183,17 +183,17 @@ class StoredFileTable:
 
     def place_of_run(self, run_id: int) -> int:
         """Where the files of a run are kept: see `StoredFile`."""
-        return self._place(_PLACE_OF_RUN, run_id)
+        return self._read_place(_PLACE_OF_RUN, run_id)
 
     def place_of_project(self, project_id: int) -> int:
         """Where the files of a project's artifacts are kept: see `StoredFile`."""
-        return self._place(_PLACE_OF_PROJECT, project_id)
+        return self._read_place(_PLACE_OF_PROJECT, project_id)
 
     def place_of_report(self, report_id: int) -> int:
         """Where the files of a report are kept: see `StoredFile`."""
-        return self._place(_PLACE_OF_REPORT, report_id)
+        return self._read_place(_PLACE_OF_REPORT, report_id)
 
-    def _place(self, statement: Select[Any], number: int) -> int:
+    def _read_place(self, statement: Select[Any], number: int) -> int:
         with self._database.read() as connection:
             return connection.execute(statement, {"number": number}).scalar() or 0
 

@@ -168,7 +168,7 @@ def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_project(runs: Iterable[Run], name: str) -> list[Run]:
-    found = [run for run in runs if run.project == name]
-    if not found:
+    of_project = [run for run in runs if run.project == name]
+    if not of_project:
         raise UnknownProject(f"no project {name!r}")
-    return found
+    return of_project

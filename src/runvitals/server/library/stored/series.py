@@ -47,7 +47,7 @@ class RequestedSeries(NamedTuple):
     rate: Rate | None
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def identity(self) -> tuple[str, str, str]:
         """Key, host and role."""
         return (self.rate.key if self.rate else self.key, self.lane.host, self.lane.role)
 
@@ -125,7 +125,7 @@ class StoredSeries:
             t, values = (stored if item.rate is None else counters).get(item.stored, _NOTHING)
             if item.rate is not None:
                 t, values = derive(t, values, item.rate.factor)
-            series = Series(*item.place, t, values)
+            series = Series(*item.identity, t, values)
             samples.append(series if item.rate is None else within(series, t0, t1))
         return samples
 
@@ -144,9 +144,9 @@ class StoredSeries:
         }
         in_buckets = []
         for item in requested:
-            buckets = stored.get(item.stored) if item.rate is None else of_rates.get(item.place)
+            buckets = stored.get(item.stored) if item.rate is None else of_rates.get(item.identity)
             if buckets is not None and len(buckets.t):
-                in_buckets.append(BucketedSeries(*item.place, buckets))
+                in_buckets.append(BucketedSeries(*item.identity, buckets))
         return in_buckets
 
     def counts(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
@@ -322,7 +322,7 @@ _NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))
 
 
 def _ids(keys: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the lanes and the metrics of some places."""
+    """Return the lanes and the metrics of some series."""
     lanes, metrics = zip(*keys, strict=True)
     return sorted(set(lanes)), sorted(set(metrics))
 

@@ -344,18 +344,18 @@ class RunTable(StoredTable):
         theirs = among(connection, run.c.id, ids) & run.c.deleted_ms.is_not(None)
         connection.execute(select(run.c.id).where(theirs).with_for_update())
         places = read_places(connection, theirs)
-        remember_purged(connection, ((place.entity_id, place.uid) for place in places), now_ms)
-        for place in places:
-            if place.entity_id is not None and place.entity is not None:
-                owner = (place.entity_id, place.entity)
+        remember_purged(connection, ((run_place.entity_id, run_place.uid) for run_place in places), now_ms)
+        for run_place in places:
+            if run_place.entity_id is not None and run_place.entity is not None:
+                owner = (run_place.entity_id, run_place.entity)
                 record(
                     connection,
                     now_ms,
                     SYSTEM,
                     "run.purge",
                     entity=owner,
-                    project=place.project,
-                    run=place.uid,
+                    project=run_place.project,
+                    run=run_place.uid,
                 )
         connection.execute(delete(run).where(theirs))
 

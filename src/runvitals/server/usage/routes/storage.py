@@ -305,9 +305,9 @@ async def runs(
     library = shared_services_of(request).library
     stored = await library.run_storage(owned.entity.id, owned.id)
 
-    def facts(run: RunStorage) -> _Facts:
-        place = run.place
-        return run.bytes, place.started_ms, place.last_ms, place.read_day, f"{place.name}/{place.uid}"
+    def facts(storage: RunStorage) -> _Facts:
+        run = storage.run
+        return storage.bytes, run.started_ms, run.last_ms, run.read_day, f"{run.name}/{run.uid}"
 
     listed = page_in_order("runs", _in_order(stored, sort, facts), page)
     kept_ms = await run_in_threadpool(_run_trash_ms, request, access)
@@ -394,26 +394,31 @@ def _run_trash_ms(request: Request, access: AccessControl) -> int:
 
 
 def _with_rights(
-    access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage], kept_ms: int
+    access: AccessControl, requester: Requester, project: Project, storages: list[RunStorage], kept_ms: int
 ) -> list[dict[str, Any]]:
     return [
         {
-            "run": run.place.uid,
-            "name": run.place.name,
-            "started_ms": run.place.started_ms,
-            "last_ms": run.place.last_ms,
-            "last_read": day_text(run.place.read_day),
-            "in_trash": run.place.in_trash,
-            "purged_ms": None if run.place.trashed_ms is None else run.place.trashed_ms + kept_ms,
-            **run.by_kind,
-            "bytes": run.bytes,
+            "run": storage.run.uid,
+            "name": storage.run.name,
+            "started_ms": storage.run.started_ms,
+            "last_ms": storage.run.last_ms,
+            "last_read": day_text(storage.run.read_day),
+            "in_trash": storage.run.in_trash,
+            "purged_ms": None if storage.run.trashed_ms is None else storage.run.trashed_ms + kept_ms,
+            **storage.by_kind,
+            "bytes": storage.bytes,
             "may": access.may_list(
                 requester,
                 ProjectItem(
-                    "run", 0, project, run.place.author_id, run.place.service_account_id, run.place.in_trash
+                    "run",
+                    0,
+                    project,
+                    storage.run.author_id,
+                    storage.run.service_account_id,
+                    storage.run.in_trash,
                 ),
                 _RUN_ACTIONS,
             ),
         }
-        for run in stored
+        for storage in storages
     ]
