@@ -61,9 +61,9 @@ def _what(facts: EventFacts) -> str:
         "usage.threshold": f"the plan is used to {facts.percent} % ({values.get('usage_category')})",
     }
     if facts.kind.startswith("finding."):
-        told = one_line(str(values.get("finding_text") or ""), _MAX_FINDING)
+        finding_text = one_line(str(values.get("finding_text") or ""), _MAX_FINDING)
         over = " – over" if facts.kind == "finding.closed" else ""
-        return f"{name}: {told.removesuffix('.')}{over}"
+        return f"{name}: {finding_text.removesuffix('.')}{over}"
     if facts.kind.startswith("metric."):
         return f"{name}: {values.get('metric_name')} is {values.get('metric_value')}"
     return texts[facts.kind]

@@ -272,8 +272,8 @@ class _PastSamples:
     ) -> Iterable[tuple[str, Integers, Floats]]:
         keys = self._keys(metric, lane)
         for number in sorted(keys)[:most]:
-            for stored in self._read(lane, number):
-                yield keys[number], stored.t[-_MAX_ROWS:], stored.values[-_MAX_ROWS:]
+            for series in self._read(lane, number):
+                yield keys[number], series.t[-_MAX_ROWS:], series.values[-_MAX_ROWS:]
 
     def _read(self, lane: WatchedLane, metric: int) -> Sequence[SeriesSamples]:
         """One metric at a time: those of months together do not fit into memory."""
@@ -299,8 +299,8 @@ class _PastSamples:
     def _batches(self, rule: AlertRule, lane: WatchedLane) -> Iterable[SampleBatch]:
         assert rule.condition.feature is not None
         for number in sorted(self._keys(rule.condition.feature.metric, lane)):
-            for stored in self._read(lane, number):
-                t, values = stored.t[-_MAX_ROWS:], np.ascontiguousarray(stored.values[-_MAX_ROWS:])
+            for series in self._read(lane, number):
+                t, values = series.t[-_MAX_ROWS:], np.ascontiguousarray(series.values[-_MAX_ROWS:])
                 yield SampleBatch(lane.lane_id, 0, 0, (number,), t, values[:, None])
 
 

@@ -103,14 +103,14 @@ class FindingWatch:
 
     def _read_rules(self) -> dict[int, tuple[StoredRule, AlertRule]]:
         rules = {}
-        for stored in self._store.alerts.rules.all():
+        for stored_rule in self._store.alerts.rules.all():
             try:
-                alert_rule = rule(stored.definition, stored.id)
+                alert_rule = rule(stored_rule.definition, stored_rule.id)
             except InvalidRule as error:  # written by a later version
-                log.warning("rule %d cannot be evaluated: %s", stored.id, error)
+                log.warning("rule %d cannot be evaluated: %s", stored_rule.id, error)
                 continue
-            if stored.enabled and alert_rule.condition.kind == "finding":
-                rules[stored.id] = (stored, alert_rule)
+            if stored_rule.enabled and alert_rule.condition.kind == "finding":
+                rules[stored_rule.id] = (stored_rule, alert_rule)
         return rules
 
     def _look_at(self, run_ids: set[int], now_ms: int) -> None:
@@ -121,19 +121,22 @@ class FindingWatch:
         for firing in self._findings.firings(self._rules, run_ids):
             firings[firing.rule_id, firing.run_id].append(firing)
         matching = self._matching(run_ids, now_ms)
-        for stored, alert_rule in self._rules.values():
-            watches_all = alert_rule.everywhere and self._watches_all(stored)
+        for stored_rule, alert_rule in self._rules.values():
+            watches_all = alert_rule.everywhere and self._watches_all(stored_rule)
             for run_id in run_ids:
                 before = firings.get((alert_rule.id, run_id), [])
                 about = [
                     finding
                     for finding in by_run.get(run_id, ())
-                    if (watches_all or (finding.entity_id == stored.entity_id and not alert_rule.everywhere))
+                    if (
+                        watches_all
+                        or (finding.entity_id == stored_rule.entity_id and not alert_rule.everywhere)
+                    )
                     and is_about(alert_rule, finding)
                     and (not alert_rule.filter or run_id in matching[alert_rule.filter])
                 ]
                 if before or about:
-                    self._decide(stored, alert_rule, about, before, by_run.get(run_id, []))
+                    self._decide(stored_rule, alert_rule, about, before, by_run.get(run_id, []))
 
     def _matching(self, run_ids: set[int], now_ms: int) -> Mapping[str, set[int]]:
         texts = {alert_rule.filter for _, alert_rule in self._rules.values() if alert_rule.filter}
@@ -143,7 +146,7 @@ class FindingWatch:
 
     def _decide(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
         about: Sequence[WatchedFinding],
         before: Sequence[FindingFiring],
@@ -157,16 +160,19 @@ class FindingWatch:
         for finding_id, firing in still_open.items():
             if not open_of(by_id.get(finding_id, ())):
                 self._end(
-                    stored, alert_rule, firing, [finding for finding in of_run if finding.id == finding_id]
+                    stored_rule,
+                    alert_rule,
+                    firing,
+                    [finding for finding in of_run if finding.id == finding_id],
                 )
         for finding_id, found_of_id in by_id.items():
             if finding_id not in still_open:
                 past = [firing for firing in before if firing.id == finding_id]
-                self._fire(stored, alert_rule, found_of_id, past)
+                self._fire(stored_rule, alert_rule, found_of_id, past)
 
     def _fire(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
         of_id: Sequence[WatchedFinding],
         past: Sequence[FindingFiring],
@@ -175,7 +181,8 @@ class FindingWatch:
         due = [
             finding
             for finding in of_id
-            if finding.lasted_ms >= alert_rule.for_ms and not self._is_done(stored, alert_rule, finding, past)
+            if finding.lasted_ms >= alert_rule.for_ms
+            and not self._is_done(stored_rule, alert_rule, finding, past)
         ]
         if not due:
             return
@@ -186,7 +193,7 @@ class FindingWatch:
         time_ms = max(finding.from_ms + alert_rule.for_ms, finding.opened_ms)
         series = EvaluatedSeries(finding.run_id, lane.lane_id, lane.host, finding.id)
         self._on_transition(
-            stored,
+            stored_rule,
             alert_rule,
             Transition(alert_rule, series, True, time_ms, math.nan, _text_with_advice(finding)),
             lane,
@@ -196,7 +203,7 @@ class FindingWatch:
 
     def _is_done(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
         finding: WatchedFinding,
         past: Sequence[FindingFiring],
@@ -211,11 +218,11 @@ class FindingWatch:
         if finding.to_ms is None:
             return False
         has_fired = any(firing.ended_ms is None or firing.ended_ms >= finding.from_ms for firing in past)
-        return has_fired or finding.to_ms < max(stored.changed_ms, self._clock() - LATE_MS)
+        return has_fired or finding.to_ms < max(stored_rule.changed_ms, self._clock() - LATE_MS)
 
     def _end(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
         firing: FindingFiring,
         of_id: Sequence[WatchedFinding],
@@ -229,7 +236,7 @@ class FindingWatch:
         lane = self._findings.lane(finding)
         if lane is not None:
             over = Transition(alert_rule, series, False, self._clock(), math.nan, finding.text)
-            self._on_transition(stored, alert_rule, over, lane)
+            self._on_transition(stored_rule, alert_rule, over, lane)
 
 
 def is_about(alert_rule: AlertRule, finding: WatchedFinding) -> bool:

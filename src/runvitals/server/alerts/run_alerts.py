@@ -179,9 +179,9 @@ class RunAlerts:
             text = _digest(alerts)
             key = f"digest:{_target(user_id, channel)}:{alerts[-1].id}"
             payload = {"path": "/-/settings/notifications", "link": "Your alerts"}
-            about, *others = {alert.run_id for alert in alerts}
-            if channel == "email" and about is not None and not others:
-                payload["mute"] = MuteLink(user_id, about).text(self._key)
+            run_id, *other_ids = {alert.run_id for alert in alerts}
+            if channel == "email" and run_id is not None and not other_ids:
+                payload["mute"] = MuteLink(user_id, run_id).text(self._key)
             notification = Notification(
                 key, "run.digest", _target(user_id, channel), "digest", text, payload, now_ms
             )
@@ -227,8 +227,8 @@ class _Telling:
         if not may_read_run(self._directory, author_id, self._run):
             author_id = None
         users = {*members, *([] if author_id is None else [author_id])}
-        stored = self._store.alerts.settings.of_users(users)
-        personal = {user_id: personal_alerts(stored.get(user_id, {})) for user_id in users}
+        settings = self._store.alerts.settings.of_users(users)
+        personal = {user_id: personal_alerts(settings.get(user_id, {})) for user_id in users}
         choices = Choices(
             author_id,
             personal,

@@ -92,8 +92,10 @@ def duration_text(duration_ms: int) -> str:
 
 def one_line(text: str, most: int = _MAX_SHOWN) -> str:
     """Return a user's text on one line, without characters that are invisible or reverse text."""
-    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
-    return " ".join(shown.split())[:most]
+    visible = "".join(
+        " " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text
+    )
+    return " ".join(visible.split())[:most]
 
 
 def _title(event: RunEvent, facts: AlertFacts) -> str:

@@ -324,9 +324,9 @@ class ReceivedFiles:
         if most is not None:
             reserved = dict(self._reserved)
             arriving = sum(reservation.bytes for reservation in reserved.values())
-            left = most - self._uploads.total_bytes(without=reserved) - arriving - missing
+            bytes_left = most - self._uploads.total_bytes(without=reserved) - arriving - missing
             # Another server may have removed files.
-            if self._files.total_bytes() > left and self._files.total_bytes(anew=True) > left:
+            if self._files.total_bytes() > bytes_left and self._files.total_bytes(anew=True) > bytes_left:
                 raise FileRejected(f"the files of this server would exceed the limit of {most:,} bytes")
         self.space.check(missing)
 

@@ -148,14 +148,14 @@ def charge(
     Args:
         included: units of a category that the plan includes.
     """
-    left = {
+    included_left = {
         category: Fraction(included(category)) * per_unit(category, month)
         for category in {use.category for use in used}
     }
     charges = []
     for use in sorted(used, key=lambda use: (use.day, use.category, use.model, repr(use.owner))):
-        free = min(use.quantity, int(left[use.category]))
-        left[use.category] -= free
+        free = min(use.quantity, int(included_left[use.category]))
+        included_left[use.category] -= free
         price = prices.price(use.category, use.model, use.day)
         amount = None if price is None else cost(use.quantity - free, use.category, month, price)
         charges.append(Charge(use, free, price, amount))

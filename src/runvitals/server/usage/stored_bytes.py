@@ -33,8 +33,10 @@ def storage_of(
             project.trash += samples + run.console_bytes
             project.trashed_runs.append(run.trashed_ms)
     _add_files(projects, metadata_store, entity_id)
-    stored = [project for project in projects.values() if project.started_ms is not None or project.bytes]
-    return sorted(stored, key=lambda project: (-project.bytes, project.project))
+    stored_projects = [
+        project for project in projects.values() if project.started_ms is not None or project.bytes
+    ]
+    return sorted(stored_projects, key=lambda project: (-project.bytes, project.project))
 
 
 def _add_files(

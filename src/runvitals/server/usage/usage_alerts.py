@@ -51,11 +51,11 @@ class AlertSettings:
 
 def alert_settings(metadata_store: MetadataStore) -> AlertSettings:
     """The settings as they are now."""
-    stored = metadata_store.usage.documents.get("alerts")
-    if not stored:
+    settings = metadata_store.usage.documents.get("alerts")
+    if not settings:
         return AlertSettings()
-    off = frozenset(category for category, on in stored["categories"].items() if not on)
-    return AlertSettings(tuple(stored["percent"]), tuple(stored["amounts"]), stored["recipients"], off)
+    off = frozenset(category for category, on in settings["categories"].items() if not on)
+    return AlertSettings(tuple(settings["percent"]), tuple(settings["amounts"]), settings["recipients"], off)
 
 
 def check_limits(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) -> None:

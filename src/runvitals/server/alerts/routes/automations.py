@@ -253,8 +253,8 @@ def create_automation(
     body: NewAutomation, scope: TheScope, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Create an automation. It acts with the rights that its creator has when something happens."""
-    given = body.model_dump(exclude={"name", "enabled"})
-    definition = checked_definition(given, access, scope.owner.id, scope.registry_id)
+    parts = body.model_dump(exclude={"name", "enabled"})
+    definition = checked_definition(parts, access, scope.owner.id, scope.registry_id)
     table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
     return _store(
         lambda: table.create(

@@ -311,8 +311,8 @@ def _audit_values(webhook: StoredDestination) -> dict[str, Any]:
     Users write tokens into URLs and payloads: only the host is shown, and whether there is a payload.
     """
     settings = webhook.settings
-    shown = {"url": host_of(settings["url"]), "payload": settings["payload"] is not None}
-    return {"name": webhook.name, **settings, **shown}
+    shown_settings = {"url": host_of(settings["url"]), "payload": settings["payload"] is not None}
+    return {"name": webhook.name, **settings, **shown_settings}
 
 
 def _audit_change(

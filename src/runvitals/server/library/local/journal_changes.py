@@ -115,17 +115,17 @@ class JournalChanges(ABC):
 
         def work() -> tuple[list[str], dict[str, str]]:
             removed: list[str] = []
-            kept: dict[str, str] = {}
+            problems: dict[str, str] = {}
             for run_id in dict.fromkeys(run_ids):
                 try:
                     run = self._run(run_id, may_be_in_trash=True)
                     check_removable(run)
                     remove_folder(run_dir(run_id, self.directory))
                 except (UnknownRun, CannotWrite, ValueError) as error:
-                    kept[run_id] = str(error)
+                    problems[run_id] = str(error)
                 else:
                     removed.append(run_id)
-            return removed, kept
+            return removed, problems
 
         return await self.in_turn(work)
 
@@ -161,10 +161,10 @@ def in_trash(run_id: str) -> UnknownRun:
 
 
 def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    stored = dict(values)
-    if "project" in stored:
-        stored["project"] = project_name(stored["project"])
-    return stored
+    fields = dict(values)
+    if "project" in fields:
+        fields["project"] = project_name(fields["project"])
+    return fields
 
 
 def _of_project(runs: Iterable[Run], name: str) -> list[Run]:

@@ -174,8 +174,8 @@ class StoredRun:
         """Return as many series as one response may hold; a problem is noted if there are more."""
         page = series[skip : skip + _MAX_SERIES]
         if len(series) > skip + len(page):
-            left = len(series) - skip - len(page)
-            self._series.noted[f"{left:,} more series are left out: select some with `keys`"] = None
+            omitted = len(series) - skip - len(page)
+            self._series.noted[f"{omitted:,} more series are left out: select some with `keys`"] = None
         return page
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:

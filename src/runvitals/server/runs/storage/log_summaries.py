@@ -79,15 +79,15 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
     """
     runs = lock_known_runs(connection, {rows.run_id for rows in batches})
     documents = read_documents(connection, runs, (LOGGED, TALLY, DELETED, _METRICS, _SUMMARY))
-    shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
-    before = _fields(documents, shown)
-    for key in shown:
+    keys = {SectionKey(run_id, LOGGED, "") for run_id in runs}
+    before = _fields(documents, keys)
+    for key in keys:
         fresh = [rows for rows in batches if rows.run_id == key.run_id]
         defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
         tally = documents.get(key._replace(section=TALLY), SectionDocument())
         documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, fresh, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
-    search_columns.write_fields(connection, before, _fields(documents, shown))
+    search_columns.write_fields(connection, before, _fields(documents, keys))
 
 
 def replace_logged_rows(
@@ -115,8 +115,8 @@ def replace_logged_rows(
     for name in (_STATE, _LAST_STEP):
         tally.values.pop(name, None)
     defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
-    left = [LoggedRows(run_id, "", 0, now_ms, metrics, last_step=last_step)]
-    documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, left, defined)
+    rows = [LoggedRows(run_id, "", 0, now_ms, metrics, last_step=last_step)]
+    documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, rows, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, _fields(documents, {key}))
     return names

@@ -109,11 +109,11 @@ class PendingSummaries(StoredTable):
             UnknownRun: one of the runs does not exist.
         """
         with self._writing:
-            named = self._with_names(batches)
+            named_rows = self._with_names(batches)
             run_ids = {columns.run_id for columns in batches}
 
             def write(connection: Connection) -> None:
-                add_logged_rows(connection, named)
+                add_logged_rows(connection, named_rows)
                 self._note(connection, run_ids)
 
             self._database.write(write)
@@ -132,11 +132,11 @@ class PendingSummaries(StoredTable):
             summaries = self._take(ids)
             runs = sorted({run_id for run_id, _, _ in summaries})
             for first in range(0, len(runs), _RUNS_PER_WRITE):
-                some = set(runs[first : first + _RUNS_PER_WRITE])
+                part = set(runs[first : first + _RUNS_PER_WRITE])
                 try:
-                    self._write({key: summaries[key] for key in summaries if key[0] in some})
+                    self._write({key: summaries[key] for key in summaries if key[0] in part})
                 except BaseException:
-                    self._put_back({key: summaries[key] for key in summaries if key[0] >= min(some)})
+                    self._put_back({key: summaries[key] for key in summaries if key[0] >= min(part)})
                     raise
 
     def flush_for_readers(self, run_ids: Iterable[int] | None = None) -> None:
@@ -243,11 +243,11 @@ class PendingSummaries(StoredTable):
 
         def work(connection: Connection) -> None:
             add_logged_rows(connection, [rows])
-            left = (
+            conditions = (
                 pending_summary.c.run_id == rows.run_id,
                 pending_summary.c.server.in_(self._find_ended_servers(connection)),
             )
-            connection.execute(delete(pending_summary).where(*left))
+            connection.execute(delete(pending_summary).where(*conditions))
             self._note(connection, [rows.run_id])
 
         self._database.write(work)
@@ -275,13 +275,13 @@ class PendingSummaries(StoredTable):
                 self._gathered[key] = columns
 
     def _write(self, summaries: dict[_Key, GatheredRows]) -> None:
-        named = [
+        named_rows = [
             columns.rows(self._metrics.keys(columns.metric_ids), "new") for columns in summaries.values()
         ]
         try:
-            self._database.write(lambda connection: add_logged_rows(connection, named))
+            self._database.write(lambda connection: add_logged_rows(connection, named_rows))
         except UnknownRun:  # deleted for good a moment ago
-            runs = {rows.run_id for rows in named}
+            runs = {rows.run_id for rows in named_rows}
             if len(runs) == 1:
                 return
             for run_id in sorted(runs):

@@ -168,10 +168,10 @@ class RunTable(StoredTable):
         }
         if by not in columns:
             raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
-        what = columns[by].label("what")
+        counted = columns[by].label("what")
         with self._read_fields() as connection:
             conditions = plan(connection, run_filter, now_ms, needed=None).where
-            statement = select(what, func.count()).where(*conditions).group_by(what)
+            statement = select(counted, func.count()).where(*conditions).group_by(counted)
             if by == "tag":
                 statement = statement.join(run_tag, run_tag.c.run_id == run.c.id)
             if by == "project":
