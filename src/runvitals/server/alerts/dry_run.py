@@ -111,13 +111,13 @@ def dry_run(
         deadline.check()
         writers = metadata_store.writers.of_runs([row.id]).get(row.id, [])
         lanes = metadata_store.alerts.rules.lanes({writer.lane_id for writer in writers})
-        wanted_lanes = [
+        watched_lanes = [
             lane
             for lane in lanes.values()
             if not rule.hosts or any(fnmatchcase(lane.host, name) for name in rule.hosts)
         ]
         ended_ms = None if row.state in ("running", LOST) else row.last_ms
-        fired, evaluated = evaluate(rule, wanted_lanes, ended_ms)
+        fired, evaluated = evaluate(rule, watched_lanes, ended_ms)
         firings += fired
         metrics += [
             EvaluatedMetric(lane.uid, lane.project, key, lane.host) for lane, key in evaluated[:MAX_METRICS]
@@ -317,13 +317,13 @@ def gaps(
         return
     ends = np.append(heard_ms[1:], max(until_ms, int(heard_ms[-1])))
     for at in np.nonzero(ends - heard_ms >= for_ms)[0].tolist():
-        found_ms, end_ms = int(heard_ms[at]) + for_ms, int(ends[at])
+        held_ms, end_ms = int(heard_ms[at]) + for_ms, int(ends[at])
         if busy_ms is not None:
-            after = busy_ms[np.searchsorted(busy_ms, found_ms - FRESH_MS, "right") :]
+            after = busy_ms[np.searchsorted(busy_ms, held_ms - FRESH_MS, "right") :]
             if not len(after) or int(after[0]) >= end_ms:
                 continue
-            found_ms = max(found_ms, int(after[0]))
-        yield found_ms, end_ms
+            held_ms = max(held_ms, int(after[0]))
+        yield held_ms, end_ms
 
 
 def _cut_batch(batch: SampleBatch, from_ms: int, to_ms: int) -> SampleBatch:

@@ -58,7 +58,7 @@ class FindingWatch:
         on_transition: Heard,
         clock: Callable[[], int],
         leads: Callable[[], bool] = lambda: True,
-        watches_all: Callable[[StoredRule], bool] = lambda stored: False,
+        watches_all: Callable[[StoredRule], bool] = lambda stored_rule: False,
     ) -> None:
         self._store = metadata_store
         self._findings = metadata_store.alerts.findings
@@ -165,10 +165,10 @@ class FindingWatch:
                     firing,
                     [finding for finding in of_run if finding.id == finding_id],
                 )
-        for finding_id, found_of_id in by_id.items():
+        for finding_id, findings_of_id in by_id.items():
             if finding_id not in still_open:
                 past = [firing for firing in before if firing.id == finding_id]
-                self._fire(stored_rule, alert_rule, found_of_id, past)
+                self._fire(stored_rule, alert_rule, findings_of_id, past)
 
     def _fire(
         self,

@@ -74,7 +74,7 @@ class Inbox:
             *self._of_runs(user_id, now_ms),
             *(_of_request(row) for team in teams for row in self._store.accounts.join_requests.of_team(team)),
             *map(_of_invitation, self._store.accounts.invitations.of_user(user_id, now_ms)),
-            *self._others(user_id, now_ms),
+            *self._of_notifications(user_id, now_ms),
         ]
         return sorted(items, key=lambda item: item.time_ms, reverse=True)[:MAX_ITEMS]
 
@@ -91,7 +91,7 @@ class Inbox:
                 items.append(_of_run(event))
         return items
 
-    def _others(self, user_id: int, now_ms: int) -> list[InboxItem]:
+    def _of_notifications(self, user_id: int, now_ms: int) -> list[InboxItem]:
         items = []
         for row in self._store.alerts.inbox.notifications_of(user_id, now_ms - KEPT_MS, MAX_ITEMS):
             accounts = self._store.accounts

@@ -66,7 +66,7 @@ class RuleWatch:
         on_transition: Heard,
         clock: Callable[[], int],
         leads: Callable[[], bool] = lambda: True,
-        watches_all: Callable[[StoredRule], bool] = lambda stored: False,
+        watches_all: Callable[[StoredRule], bool] = lambda stored_rule: False,
     ) -> None:
         self._watches_all = watches_all
         self._automations = MetricAutomations(metadata_store)

@@ -319,7 +319,7 @@ class _Telling:
             f"run.{self._event.event}",
             target,
             f"run:{self._run.run_id}",
-            text.whole,
+            text.full_text,
             payload,
             self._now_ms,
         )
@@ -332,8 +332,8 @@ def _target(user_id: int, channel: str) -> str:
 def _digest(alerts: list[WaitingAlert]) -> str:
     """Return the text of several alerts, or of the only one."""
     if len(alerts) == 1:
-        return AlertText(alerts[0].subject, alerts[0].body).whole
+        return AlertText(alerts[0].subject, alerts[0].body).full_text
     listed = [f"{alert.subject}" for alert in alerts[:_MAX_IN_DIGEST]]
     if len(alerts) > _MAX_IN_DIGEST:
         listed.append(f"… and {len(alerts) - _MAX_IN_DIGEST} more")
-    return AlertText(f"{len(alerts)} alerts of your runs", "\n\n".join(listed)).whole
+    return AlertText(f"{len(alerts)} alerts of your runs", "\n\n".join(listed)).full_text

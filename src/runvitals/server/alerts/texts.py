@@ -53,7 +53,7 @@ class AlertText:
     body: str
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """Title and body as one text."""
         return f"{self.title}\n\n{self.body}" if self.body else self.title
 

@@ -46,9 +46,9 @@ class ProjectStorage:
 
     def note_time(self, started_ms: int | None, last_ms: int | None, read_day: int | None) -> None:
         """Note the times of something that it has."""
-        self.started_ms = min(filter(_known, (self.started_ms, started_ms)), default=None)
-        self.last_ms = max(filter(_known, (self.last_ms, last_ms)), default=None)
-        self.read_day = max(filter(_known, (self.read_day, read_day)), default=None)
+        self.started_ms = min(filter(_is_known, (self.started_ms, started_ms)), default=None)
+        self.last_ms = max(filter(_is_known, (self.last_ms, last_ms)), default=None)
+        self.read_day = max(filter(_is_known, (self.read_day, read_day)), default=None)
 
     @property
     def bytes(self) -> int:
@@ -84,7 +84,7 @@ class RunStorage:
         return sum(self.by_kind.values())
 
 
-def _known(number: int | None) -> TypeGuard[int]:
+def _is_known(number: int | None) -> TypeGuard[int]:
     return number is not None
 
 

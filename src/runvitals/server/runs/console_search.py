@@ -185,12 +185,12 @@ def search(
         if process is None:
             process = processes[name] = _Process(*name)
         begun_ms, begun = process.begun.pop(piece.stream, (piece.time_ms, ""))
-        whole, newline, rest = (begun + piece.text).rpartition("\n")
-        if rest:
+        ended_lines, newline, last_line = (begun + piece.text).rpartition("\n")
+        if last_line:
             time_ms = piece.time_ms if newline else begun_ms
-            process.begun[piece.stream] = time_ms, rest[-_MOST_PENDING:]
+            process.begun[piece.stream] = time_ms, last_line[-_MOST_PENDING:]
         if newline:
-            _read(process, whole, begun_ms, piece, test, around, matches)
+            _read(process, ended_lines, begun_ms, piece, test, around, matches)
     for process in processes.values():
         for stream, (time_ms, text) in process.begun.items():
             last = ConsolePiece(time_ms, stream, text, process.host, process.rank)
@@ -199,7 +199,7 @@ def search(
 
 def _read(
     process: _Process,
-    whole: str,
+    ended_lines: str,
     begun_ms: int,
     piece: ConsolePiece,
     test: LineTest,
@@ -207,11 +207,11 @@ def _read(
     matches: ConsoleMatches,
 ) -> None:
     """Read some whole lines; only to count them if none of them matches, and none is after a match."""
-    if not process.unfinished and not test.may_match(whole):
-        process.number += whole.count("\n") + 1
-        _remember(process, whole, around)
+    if not process.unfinished and not test.may_match(ended_lines):
+        process.number += ended_lines.count("\n") + 1
+        _remember(process, ended_lines, around)
         return
-    for index, raw in enumerate(whole.split("\n")):
+    for index, raw in enumerate(ended_lines.split("\n")):
         text = shown_text(raw)
         _add_after(process, text)
         if test.line(text):
@@ -229,15 +229,17 @@ def _read(
 def _add_after(process: _Process, text: str) -> None:
     for match, _ in process.unfinished:
         match.after.append(text)
-    process.unfinished = [(match, left - 1) for match, left in process.unfinished if left > 1]
+    process.unfinished = [
+        (match, lines_left - 1) for match, lines_left in process.unfinished if lines_left > 1
+    ]
 
 
-def _remember(process: _Process, whole: str, around: int) -> None:
+def _remember(process: _Process, ended_lines: str, around: int) -> None:
     """Keep as many of the newest lines as are shown before a match."""
     if not around:
         return
-    process.recent.append(whole)
-    process.recent_lines += whole.count("\n") + 1
+    process.recent.append(ended_lines)
+    process.recent_lines += ended_lines.count("\n") + 1
     while len(process.recent) > 1:
         first = process.recent[0].count("\n") + 1
         if process.recent_lines - first < around:
@@ -248,9 +250,9 @@ def _remember(process: _Process, whole: str, around: int) -> None:
 
 def _before(process: _Process, around: int) -> list[str]:
     lines: list[str] = []
-    for whole in reversed(process.recent):
+    for ended_lines in reversed(process.recent):
         needed = around - len(lines)
         if needed <= 0:
             break
-        lines = whole.rsplit("\n", needed)[-needed:] + lines
+        lines = ended_lines.rsplit("\n", needed)[-needed:] + lines
     return [shown_text(line) for line in lines]

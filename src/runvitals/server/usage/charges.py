@@ -80,15 +80,15 @@ class PriceList:
         self._rates = sorted(
             rates, key=lambda rate: (rate.literal_length, rate.valid_from, rate.id), reverse=True
         )
-        self._known: dict[tuple[str, str, date], int | None] = {}
+        self._prices: dict[tuple[str, str, date], int | None] = {}
 
     def price(self, category: str, model: str, day: date) -> int | None:
         """Micro-units for a unit; None if there is no price."""
         key = category, model, day
-        if key not in self._known:
+        if key not in self._prices:
             applying = (rate.price_micro for rate in self._rates if rate.applies(category, model, day))
-            self._known[key] = next(applying, None)
-        return self._known[key]
+            self._prices[key] = next(applying, None)
+        return self._prices[key]
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,8 @@ def history(
     projects = None if readable is None else readable.projects
     number = None
     if project is not None:
-        found_project = access.directory.project_named(entity.id, project)
-        number = -1 if found_project is None else found_project.id
+        named_project = access.directory.project_named(entity.id, project)
+        number = -1 if named_project is None else named_project.id
     table = access.metadata_store.alerts.firings
     rows = table.of_entity(
         entity.id, page.limit + 1, page.after_id or None, rule, number, projects, only_open=firing

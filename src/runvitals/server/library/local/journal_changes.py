@@ -58,7 +58,7 @@ class JournalChanges(ABC):
         at_ms: int | None = None,
     ) -> None:
         """See `EditableLibrary.edit`."""
-        await self._edit(run_id, _stored(values), also, at_ms)
+        await self._edit(run_id, _stored_fields(values), also, at_ms)
 
     async def _edit(self, run_id: str, values: Mapping[str, Any], also: Also, at_ms: int | None) -> None:
         may_be_in_trash = at_ms is not None or values.get("deleted") is False
@@ -160,7 +160,7 @@ def in_trash(run_id: str) -> UnknownRun:
     return UnknownRun(f"run {run_id!r} is in the trash: POST /api/v1/runs/{run_id}/restore restores it")
 
 
-def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
+def _stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(values)
     if "project" in fields:
         fields["project"] = project_name(fields["project"])

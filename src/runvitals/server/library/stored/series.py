@@ -205,9 +205,9 @@ class StoredSeries:
         for start, starting in keys_by_start.items():
             if width_ms <= _NARROW_MS:
                 for key, (t, values) in self._read(starting, start, start + width_ms - 1).items():
-                    there_are = np.flatnonzero(~np.isnan(values))
-                    if len(there_are):
-                        self._first[key] = int(t[there_are[0]])
+                    positions = np.flatnonzero(~np.isnan(values))
+                    if len(positions):
+                        self._first[key] = int(t[positions[0]])
                 continue
             narrower = max(_NARROW_MS, width_ms // 500)
             on = Grid(start, narrower, -(-width_ms // narrower))

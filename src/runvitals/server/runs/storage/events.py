@@ -176,9 +176,9 @@ def move_event(entity: str, project: str) -> tuple[str, str]:
     return "moved", f"Moved to {entity}/{project}"
 
 
-def change_of_run(run_id: int, by: Actor, now_ms: int, what: tuple[str, str]) -> StoredEvent:
-    """Return the event of a change. `what`: its name and text."""
-    name, text = what
+def change_of_run(run_id: int, by: Actor, now_ms: int, name_and_text: tuple[str, str]) -> StoredEvent:
+    """Return the event of a change, from its name and text."""
+    name, text = name_and_text
     account_id = by.id if by.kind == "service_account" else None
     return StoredEvent(run_id, now_ms, name, text=text, user_id=by.user_id, service_account_id=account_id)
 
@@ -198,10 +198,10 @@ def change_event(
 
 
 def tell_runs(
-    connection: Connection, which: ColumnElement[bool], by: Actor, now_ms: int, what: tuple[str, str]
+    connection: Connection, which: ColumnElement[bool], by: Actor, now_ms: int, name_and_text: tuple[str, str]
 ) -> None:
     """Add the event of a change to the runs that it concerned, in its transaction."""
-    add_to_runs(connection, which, change_of_run(0, by, now_ms, what))
+    add_to_runs(connection, which, change_of_run(0, by, now_ms, name_and_text))
 
 
 def _row(event: StoredEvent) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class PendingSummaries(StoredTable):
         self._metrics = metrics
         self._clock = clock
         self.server = 0
-        self._known: set[_Key] = set()
+        self._included: set[_Key] = set()
         self._restored: set[int] = set()
         self._active_s: dict[int, float] = {}
         self._gathered: dict[_Key, GatheredRows] = {}
@@ -89,7 +89,7 @@ class PendingSummaries(StoredTable):
 
     def gathers(self, run_id: int, writer: str, names: int) -> bool:
         """Return whether further rows may be gathered: after a crash the summary would be computed again."""
-        return (run_id, writer, names) in self._known or run_id in self._restored
+        return (run_id, writer, names) in self._included or run_id in self._restored
 
     def gather(self, columns: GatheredRows) -> None:
         """Add rows within a second. Their samples are durable and were not stored before."""
@@ -118,9 +118,9 @@ class PendingSummaries(StoredTable):
 
             self._database.write(write)
             with self._changing:
-                if len(self._known) >= _MAX_KNOWN:
-                    self._known.clear()
-                self._known.update((batch.run_id, batch.writer, batch.names) for batch in batches)
+                if len(self._included) >= _MAX_KNOWN:
+                    self._included.clear()
+                self._included.update((batch.run_id, batch.writer, batch.names) for batch in batches)
                 self._active_s.update(dict.fromkeys(run_ids, self._clock()))
 
     def flush(self, run_ids: Iterable[int] | None = None) -> None:
@@ -166,7 +166,7 @@ class PendingSummaries(StoredTable):
                 }
                 if not idle:
                     return
-                self._known = {key for key in self._known if key[0] not in idle}
+                self._included = {key for key in self._included if key[0] not in idle}
                 self._restored -= idle
                 for run_id in idle:
                     del self._active_s[run_id]

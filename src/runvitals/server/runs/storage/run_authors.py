@@ -23,10 +23,10 @@ def set_author(database: Database, run_id: int, name: str | None, by: Actor, now
     """
 
     def work(connection: Connection) -> None:
-        places = read_places(connection, run.c.id == run_id)
-        if not places:
+        run_places = read_places(connection, run.c.id == run_id)
+        if not run_places:
             raise UnknownRun(f"there is no run with id {run_id}")
-        [run_place] = places
+        [run_place] = run_places
         author_id = None if name is None else _member(connection, run_place, name)
         connection.execute(update(run).where(run.c.id == run_id).values(author_id=author_id))
         owner = None if run_place.entity_id is None else (run_place.entity_id, run_place.entity or "")

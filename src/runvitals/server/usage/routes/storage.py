@@ -351,8 +351,8 @@ def _in_order(rows: Iterable[T], sort: str, facts: Callable[[T], _Facts]) -> lis
     """Return rows in an order. Of times the earliest comes first, and before it what is not known."""
 
     def key(row: T) -> tuple[int, str]:
-        size, started, last, read, name = facts(row)
-        times = {"started": started, "last": last, "read": read}
+        size, started, last, read_day, name = facts(row)
+        times = {"started": started, "last": last, "read": read_day}
         if sort in times:
             return times[sort] or -1, name
         return -size if sort == "bytes" else 0, name
