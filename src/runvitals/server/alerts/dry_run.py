@@ -317,13 +317,13 @@ def gaps(
         return
     ends = np.append(heard_ms[1:], max(until_ms, int(heard_ms[-1])))
     for at in np.nonzero(ends - heard_ms >= for_ms)[0].tolist():
-        held_ms, end_ms = int(heard_ms[at]) + for_ms, int(ends[at])
+        silent_ms, end_ms = int(heard_ms[at]) + for_ms, int(ends[at])
         if busy_ms is not None:
-            after = busy_ms[np.searchsorted(busy_ms, held_ms - FRESH_MS, "right") :]
+            after = busy_ms[np.searchsorted(busy_ms, silent_ms - FRESH_MS, "right") :]
             if not len(after) or int(after[0]) >= end_ms:
                 continue
-            held_ms = max(held_ms, int(after[0]))
-        yield held_ms, end_ms
+            silent_ms = max(silent_ms, int(after[0]))
+        yield silent_ms, end_ms
 
 
 def _cut_batch(batch: SampleBatch, from_ms: int, to_ms: int) -> SampleBatch:
