@@ -68,8 +68,8 @@ def relying_party(url: str, name: str = "") -> RelyingParty | None:
         >>> relying_party("http://runs.lab.example") is None
         True
     """
-    scheme, _, rest = url.lower().partition("://")
-    host, _, port = rest.partition("/")[0].partition(":")
+    scheme, _, host_and_path = url.lower().partition("://")
+    host, _, port = host_and_path.partition("/")[0].partition(":")
     secure = scheme == "https" or (scheme == "http" and host == "localhost")
     is_domain = _DOMAIN.fullmatch(host) is not None and not host.rpartition(".")[2].isdigit()
     if not secure or not is_domain or not (port == "" or port.isdigit()):

@@ -86,26 +86,26 @@ class Passwords:
         with self._turn():
             return str(self._hasher.hash(normalise(password)))
 
-    def check(self, password: str, stored: str | None) -> bool:
-        """Return whether a password has this hash. Without a hash (`stored` None), it takes as long.
+    def check(self, password: str, stored_hash: str | None) -> bool:
+        """Return whether a password has this hash. Without a hash (`stored_hash` None), it takes as long.
 
         Raises:
             TooManySignIns: too many are waiting, or there is no memory for the hash.
         """
         with self._turn():
             try:
-                self._hasher.verify(stored or self._nobodys, normalise(password)[: MAX_CHARACTERS + 1])
+                self._hasher.verify(stored_hash or self._nobodys, normalise(password)[: MAX_CHARACTERS + 1])
             except (VerifyMismatchError, InvalidHashError):
                 return False
             except VerificationError as error:
                 if str(error) in _TOO_LITTLE:
                     raise TooManySignIns(_TOO_MANY) from error
                 return False
-        return stored is not None
+        return stored_hash is not None
 
-    def needs_rehash(self, stored: str) -> bool:
+    def needs_rehash(self, stored_hash: str) -> bool:
         """Return whether a hash was made with other parameters than today's."""
-        return bool(self._hasher.check_needs_rehash(stored))
+        return bool(self._hasher.check_needs_rehash(stored_hash))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:

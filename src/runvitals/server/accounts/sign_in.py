@@ -130,13 +130,15 @@ class SignIn:
         wait_s = self._limits.begin(typed, attempt.ip, browser_id)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
-        stored = self._accounts.credentials.password(user.id if user else _NOBODY)
+        stored_password = self._accounts.credentials.password(user.id if user else _NOBODY)
         try:
-            matches = self._passwords.check(attempt.password, stored.hash if stored else None)
+            matches = self._passwords.check(
+                attempt.password, stored_password.hash if stored_password else None
+            )
         except TooManySignIns:
             self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
-        if user is None or stored is None or not matches:
+        if user is None or stored_password is None or not matches:
             self._record_failure(attempt.actor, user)
             raise WrongPassword("the name or address, or the password, is wrong")
         try:
@@ -151,8 +153,10 @@ class SignIn:
             self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
         self._limits.note_success(typed, attempt.ip, browser_id)
-        if self._passwords.needs_rehash(stored.hash):
-            self._accounts.credentials.rehash(user.id, stored.hash, self._passwords.hash(attempt.password))
+        if self._passwords.needs_rehash(stored_password.hash):
+            self._accounts.credentials.rehash(
+                user.id, stored_password.hash, self._passwords.hash(attempt.password)
+            )
         return user
 
     def check_passkey(self, party: RelyingParty, credential: PasskeyResponse, actor: Actor) -> UserRow:
@@ -222,9 +226,9 @@ class SignIn:
         wait_s = self._confirmations.begin(subject)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
-        stored = self._accounts.credentials.password(user_id)
+        stored_password = self._accounts.credentials.password(user_id)
         try:
-            matches = self._passwords.check(password, stored.hash if stored else None)
+            matches = self._passwords.check(password, stored_password.hash if stored_password else None)
         except TooManySignIns:
             self._confirmations.withdraw(subject)
             raise

@@ -17,19 +17,19 @@ _ABOUT: Final = "run"
 _MACHINE: Final = "machine"
 
 
-def may_read_run(directory: Directory, user_id: int | None, place: RunPlace) -> bool:
+def may_read_run(directory: Directory, user_id: int | None, run: RunPlace) -> bool:
     """Return whether a user may read a run now. Nobody may read one whose project was deleted."""
     user = None if user_id is None else directory.user(user_id)
-    project = _project(directory, place)
+    project = _project(directory, run)
     if user is None or project is None:
         return False
-    item = ProjectItem("run", place.run_id, project, place.author_id, place.service_account_id, place.deleted)
+    item = ProjectItem("run", run.run_id, project, run.author_id, run.service_account_id, run.deleted)
     return directory.may(user, Action.RUN_READ, item)
 
 
-def team_may_read(directory: Directory, place: RunPlace) -> bool:
+def team_may_read(directory: Directory, run: RunPlace) -> bool:
     """Return whether every member of the team may read a run: only then channels of the team are notified."""
-    project = _project(directory, place)
+    project = _project(directory, run)
     return project is not None and project.visibility not in (Visibility.PRIVATE, Visibility.RESTRICTED)
 
 
@@ -47,8 +47,8 @@ def is_of_interest(store: MetadataStore, event: RunEvent) -> bool:
     return not (is_idle and event.event == "finished")
 
 
-def _project(directory: Directory, place: RunPlace) -> Project | None:
+def _project(directory: Directory, run: RunPlace) -> Project | None:
     try:
-        return directory.project(place.project_id)
+        return directory.project(run.project_id)
     except (UnknownProject, NotFound):
         return None  # deleted meanwhile

@@ -19,7 +19,7 @@ def text_of(facts: EventFacts, team: str, automation: str) -> str:
     what_to_do = f"What to do: {advice}\n" if advice and facts.kind == "finding.opened" else ""
     owner = "the organisation" if team == ORGANISATION else f"team {team}"
     why = f"You get this by the automation “{automation}” of {owner}."
-    return f"{prefix} {_what(facts)}\n{what_to_do}{_failure(facts)}{why}"
+    return f"{prefix} {_event_text(facts)}\n{what_to_do}{_failure(facts)}{why}"
 
 
 def level_of(facts: EventFacts) -> str:
@@ -43,7 +43,7 @@ def _silent_part(facts: EventFacts) -> str:
     return " on ".join(str(part) for part in (metric, facts.host) if part) or "the training"
 
 
-def _what(facts: EventFacts) -> str:
+def _event_text(facts: EventFacts) -> str:
     values = facts.values
     version = values.get("artifact_version_string", facts.collection)
     name = facts.name or facts.subject
@@ -61,9 +61,9 @@ def _what(facts: EventFacts) -> str:
         "usage.threshold": f"the plan is used to {facts.percent} % ({values.get('usage_category')})",
     }
     if facts.kind.startswith("finding."):
-        told = one_line(str(values.get("finding_text") or ""), _MAX_FINDING)
+        finding_text = one_line(str(values.get("finding_text") or ""), _MAX_FINDING)
         over = " – over" if facts.kind == "finding.closed" else ""
-        return f"{name}: {told.removesuffix('.')}{over}"
+        return f"{name}: {finding_text.removesuffix('.')}{over}"
     if facts.kind.startswith("metric."):
         return f"{name}: {values.get('metric_name')} is {values.get('metric_value')}"
     return texts[facts.kind]

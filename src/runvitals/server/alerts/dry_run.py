@@ -111,13 +111,13 @@ def dry_run(
         deadline.check()
         writers = metadata_store.writers.of_runs([row.id]).get(row.id, [])
         lanes = metadata_store.alerts.rules.lanes({writer.lane_id for writer in writers})
-        wanted_lanes = [
+        watched_lanes = [
             lane
             for lane in lanes.values()
             if not rule.hosts or any(fnmatchcase(lane.host, name) for name in rule.hosts)
         ]
         ended_ms = None if row.state in ("running", LOST) else row.last_ms
-        fired, evaluated = evaluate(rule, wanted_lanes, ended_ms)
+        fired, evaluated = evaluate(rule, watched_lanes, ended_ms)
         firings += fired
         metrics += [
             EvaluatedMetric(lane.uid, lane.project, key, lane.host) for lane, key in evaluated[:MAX_METRICS]
@@ -136,14 +136,20 @@ def _past_findings(rule: AlertRule, of_runs: Iterable[WatchedFinding], from_ms: 
     It fires once at a time for each run and id.
     """
     firings: dict[tuple[int, str], list[PastFiring]] = {}
-    for found in sorted(of_runs, key=lambda each: each.from_ms):
-        fired_ms = found.from_ms + rule.for_ms
-        is_over = found.to_ms is not None and found.to_ms < from_ms
-        if is_over or found.lasted_ms < rule.for_ms or not is_about(rule, found):
+    for finding in sorted(of_runs, key=lambda each: each.from_ms):
+        fired_ms = finding.from_ms + rule.for_ms
+        is_over = finding.to_ms is not None and finding.to_ms < from_ms
+        if is_over or finding.lasted_ms < rule.for_ms or not is_about(rule, finding):
             continue
-        before = firings.setdefault((found.run_id, found.id), [])
+        before = firings.setdefault((finding.run_id, finding.id), [])
         fired = PastFiring(
-            found.uid, found.project, found.id, ", ".join(found.hosts[:1]), None, fired_ms, found.to_ms
+            finding.uid,
+            finding.project,
+            finding.id,
+            ", ".join(finding.hosts[:1]),
+            None,
+            fired_ms,
+            finding.to_ms,
         )
         if before and (before[-1].ended_ms is None or fired_ms <= before[-1].ended_ms):
             last = before.pop()
@@ -266,8 +272,8 @@ class _PastSamples:
     ) -> Iterable[tuple[str, Integers, Floats]]:
         keys = self._keys(metric, lane)
         for number in sorted(keys)[:most]:
-            for stored in self._read(lane, number):
-                yield keys[number], stored.t[-_MAX_ROWS:], stored.values[-_MAX_ROWS:]
+            for series in self._read(lane, number):
+                yield keys[number], series.t[-_MAX_ROWS:], series.values[-_MAX_ROWS:]
 
     def _read(self, lane: WatchedLane, metric: int) -> Sequence[SeriesSamples]:
         """One metric at a time: those of months together do not fit into memory."""
@@ -293,8 +299,8 @@ class _PastSamples:
     def _batches(self, rule: AlertRule, lane: WatchedLane) -> Iterable[SampleBatch]:
         assert rule.condition.feature is not None
         for number in sorted(self._keys(rule.condition.feature.metric, lane)):
-            for stored in self._read(lane, number):
-                t, values = stored.t[-_MAX_ROWS:], np.ascontiguousarray(stored.values[-_MAX_ROWS:])
+            for series in self._read(lane, number):
+                t, values = series.t[-_MAX_ROWS:], np.ascontiguousarray(series.values[-_MAX_ROWS:])
                 yield SampleBatch(lane.lane_id, 0, 0, (number,), t, values[:, None])
 
 
@@ -311,13 +317,13 @@ def gaps(
         return
     ends = np.append(heard_ms[1:], max(until_ms, int(heard_ms[-1])))
     for at in np.nonzero(ends - heard_ms >= for_ms)[0].tolist():
-        found_ms, end_ms = int(heard_ms[at]) + for_ms, int(ends[at])
+        silent_ms, end_ms = int(heard_ms[at]) + for_ms, int(ends[at])
         if busy_ms is not None:
-            after = busy_ms[np.searchsorted(busy_ms, found_ms - FRESH_MS, "right") :]
+            after = busy_ms[np.searchsorted(busy_ms, silent_ms - FRESH_MS, "right") :]
             if not len(after) or int(after[0]) >= end_ms:
                 continue
-            found_ms = max(found_ms, int(after[0]))
-        yield found_ms, end_ms
+            silent_ms = max(silent_ms, int(after[0]))
+        yield silent_ms, end_ms
 
 
 def _cut_batch(batch: SampleBatch, from_ms: int, to_ms: int) -> SampleBatch:

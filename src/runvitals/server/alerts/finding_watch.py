@@ -58,7 +58,7 @@ class FindingWatch:
         on_transition: Heard,
         clock: Callable[[], int],
         leads: Callable[[], bool] = lambda: True,
-        watches_all: Callable[[StoredRule], bool] = lambda stored: False,
+        watches_all: Callable[[StoredRule], bool] = lambda stored_rule: False,
     ) -> None:
         self._store = metadata_store
         self._findings = metadata_store.alerts.findings
@@ -103,37 +103,40 @@ class FindingWatch:
 
     def _read_rules(self) -> dict[int, tuple[StoredRule, AlertRule]]:
         rules = {}
-        for stored in self._store.alerts.rules.all():
+        for stored_rule in self._store.alerts.rules.all():
             try:
-                alert_rule = rule(stored.definition, stored.id)
+                alert_rule = rule(stored_rule.definition, stored_rule.id)
             except InvalidRule as error:  # written by a later version
-                log.warning("rule %d cannot be evaluated: %s", stored.id, error)
+                log.warning("rule %d cannot be evaluated: %s", stored_rule.id, error)
                 continue
-            if stored.enabled and alert_rule.condition.kind == "finding":
-                rules[stored.id] = (stored, alert_rule)
+            if stored_rule.enabled and alert_rule.condition.kind == "finding":
+                rules[stored_rule.id] = (stored_rule, alert_rule)
         return rules
 
     def _look_at(self, run_ids: set[int], now_ms: int) -> None:
         by_run: dict[int, list[WatchedFinding]] = defaultdict(list)
-        for found in self._findings.of_runs(run_ids):
-            by_run[found.run_id].append(found)
+        for finding in self._findings.of_runs(run_ids):
+            by_run[finding.run_id].append(finding)
         firings: dict[tuple[int, int], list[FindingFiring]] = defaultdict(list)
         for firing in self._findings.firings(self._rules, run_ids):
             firings[firing.rule_id, firing.run_id].append(firing)
         matching = self._matching(run_ids, now_ms)
-        for stored, alert_rule in self._rules.values():
-            watches_all = alert_rule.everywhere and self._watches_all(stored)
+        for stored_rule, alert_rule in self._rules.values():
+            watches_all = alert_rule.everywhere and self._watches_all(stored_rule)
             for run_id in run_ids:
                 before = firings.get((alert_rule.id, run_id), [])
                 about = [
-                    found
-                    for found in by_run.get(run_id, ())
-                    if (watches_all or (found.entity_id == stored.entity_id and not alert_rule.everywhere))
-                    and is_about(alert_rule, found)
+                    finding
+                    for finding in by_run.get(run_id, ())
+                    if (
+                        watches_all
+                        or (finding.entity_id == stored_rule.entity_id and not alert_rule.everywhere)
+                    )
+                    and is_about(alert_rule, finding)
                     and (not alert_rule.filter or run_id in matching[alert_rule.filter])
                 ]
                 if before or about:
-                    self._decide(stored, alert_rule, about, before, by_run.get(run_id, []))
+                    self._decide(stored_rule, alert_rule, about, before, by_run.get(run_id, []))
 
     def _matching(self, run_ids: set[int], now_ms: int) -> Mapping[str, set[int]]:
         texts = {alert_rule.filter for _, alert_rule in self._rules.values() if alert_rule.filter}
@@ -143,7 +146,7 @@ class FindingWatch:
 
     def _decide(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
         about: Sequence[WatchedFinding],
         before: Sequence[FindingFiring],
@@ -151,66 +154,75 @@ class FindingWatch:
     ) -> None:
         """Let a rule fire for the findings of a run, or be over."""
         by_id: dict[str, list[WatchedFinding]] = defaultdict(list)
-        for found in about:
-            by_id[found.id].append(found)
+        for finding in about:
+            by_id[finding.id].append(finding)
         still_open = {firing.id: firing for firing in before if firing.ended_ms is None}
         for finding_id, firing in still_open.items():
             if not open_of(by_id.get(finding_id, ())):
-                self._end(stored, alert_rule, firing, [found for found in of_run if found.id == finding_id])
-        for finding_id, found_of_id in by_id.items():
+                self._end(
+                    stored_rule,
+                    alert_rule,
+                    firing,
+                    [finding for finding in of_run if finding.id == finding_id],
+                )
+        for finding_id, findings_of_id in by_id.items():
             if finding_id not in still_open:
                 past = [firing for firing in before if firing.id == finding_id]
-                self._fire(stored, alert_rule, found_of_id, past)
+                self._fire(stored_rule, alert_rule, findings_of_id, past)
 
     def _fire(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
         of_id: Sequence[WatchedFinding],
         past: Sequence[FindingFiring],
     ) -> None:
         """Let a rule fire if a finding has lasted for long enough; one that is over already, for a moment."""
         due = [
-            found
-            for found in of_id
-            if found.lasted_ms >= alert_rule.for_ms and not self._is_done(stored, alert_rule, found, past)
+            finding
+            for finding in of_id
+            if finding.lasted_ms >= alert_rule.for_ms
+            and not self._is_done(stored_rule, alert_rule, finding, past)
         ]
         if not due:
             return
-        found = self._findings.with_advice(next(iter(open_of(due)), due[0]))
-        lane = self._findings.lane(found)
+        finding = self._findings.with_advice(next(iter(open_of(due)), due[0]))
+        lane = self._findings.lane(finding)
         if lane is None:
             return
-        time_ms = max(found.from_ms + alert_rule.for_ms, found.opened_ms)
-        series = EvaluatedSeries(found.run_id, lane.lane_id, lane.host, found.id)
+        time_ms = max(finding.from_ms + alert_rule.for_ms, finding.opened_ms)
+        series = EvaluatedSeries(finding.run_id, lane.lane_id, lane.host, finding.id)
         self._on_transition(
-            stored, alert_rule, Transition(alert_rule, series, True, time_ms, math.nan, _told(found)), lane
+            stored_rule,
+            alert_rule,
+            Transition(alert_rule, series, True, time_ms, math.nan, _text_with_advice(finding)),
+            lane,
         )
-        if found.to_ms is not None:
-            self._store.alerts.firings.end(alert_rule.id, lane.lane_id, found.id, self._clock())
+        if finding.to_ms is not None:
+            self._store.alerts.firings.end(alert_rule.id, lane.lane_id, finding.id, self._clock())
 
     def _is_done(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
-        found: WatchedFinding,
+        finding: WatchedFinding,
         past: Sequence[FindingFiring],
     ) -> bool:
         """Return whether a rule does not fire for a finding any more: it has fired, or it is too late."""
-        if found.up_to_ms < self._clock() - LATE_MS:
+        if finding.up_to_ms < self._clock() - LATE_MS:
             return True
-        if past and max(found.opened_ms, found.from_ms + alert_rule.for_ms) < (
+        if past and max(finding.opened_ms, finding.from_ms + alert_rule.for_ms) < (
             past[-1].fired_ms + alert_rule.cooldown_ms
         ):
             return True
-        if found.to_ms is None:
+        if finding.to_ms is None:
             return False
-        has_fired = any(firing.ended_ms is None or firing.ended_ms >= found.from_ms for firing in past)
-        return has_fired or found.to_ms < max(stored.changed_ms, self._clock() - LATE_MS)
+        has_fired = any(firing.ended_ms is None or firing.ended_ms >= finding.from_ms for firing in past)
+        return has_fired or finding.to_ms < max(stored_rule.changed_ms, self._clock() - LATE_MS)
 
     def _end(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         alert_rule: AlertRule,
         firing: FindingFiring,
         of_id: Sequence[WatchedFinding],
@@ -219,24 +231,24 @@ class FindingWatch:
         if not of_id or of_id[0].run_has_ended:
             self._store.alerts.firings.end(alert_rule.id, firing.lane_id, firing.id, self._clock())
             return
-        found = of_id[0]
+        finding = of_id[0]
         series = EvaluatedSeries(firing.run_id, firing.lane_id, firing.host, firing.id)
-        lane = self._findings.lane(found)
+        lane = self._findings.lane(finding)
         if lane is not None:
-            over = Transition(alert_rule, series, False, self._clock(), math.nan, found.text)
-            self._on_transition(stored, alert_rule, over, lane)
+            over = Transition(alert_rule, series, False, self._clock(), math.nan, finding.text)
+            self._on_transition(stored_rule, alert_rule, over, lane)
 
 
-def is_about(alert_rule: AlertRule, found: WatchedFinding) -> bool:
+def is_about(alert_rule: AlertRule, finding: WatchedFinding) -> bool:
     """Return whether a rule is about a finding, whoever owns its run and whatever its filter says."""
     condition = alert_rule.condition
     ids = condition.findings
     return (
-        (not ids or found.id in ids)
-        and not (alert_rule.everywhere and found.id in OF_TRAINING)
-        and FINDING_SEVERITIES.index(found.severity) >= FINDING_SEVERITIES.index(condition.finding_severity)
-        and (not alert_rule.projects or found.project in alert_rule.projects)
-        and (not alert_rule.hosts or _is_on(found.hosts, alert_rule.hosts))
+        (not ids or finding.id in ids)
+        and not (alert_rule.everywhere and finding.id in OF_TRAINING)
+        and FINDING_SEVERITIES.index(finding.severity) >= FINDING_SEVERITIES.index(condition.finding_severity)
+        and (not alert_rule.projects or finding.project in alert_rule.projects)
+        and (not alert_rule.hosts or _is_on(finding.hosts, alert_rule.hosts))
     )
 
 
@@ -244,8 +256,8 @@ def _is_on(hosts: Iterable[str], names: Sequence[str]) -> bool:
     return any(fnmatchcase(host, name) for host in hosts for name in names)
 
 
-def _told(found: WatchedFinding) -> str:
-    return f"{found.text} What to do: {found.advice}" if found.advice else found.text
+def _text_with_advice(finding: WatchedFinding) -> str:
+    return f"{finding.text} What to do: {finding.advice}" if finding.advice else finding.text
 
 
 class FindingEvents:

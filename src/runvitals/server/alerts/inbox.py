@@ -74,7 +74,7 @@ class Inbox:
             *self._of_runs(user_id, now_ms),
             *(_of_request(row) for team in teams for row in self._store.accounts.join_requests.of_team(team)),
             *map(_of_invitation, self._store.accounts.invitations.of_user(user_id, now_ms)),
-            *self._others(user_id, now_ms),
+            *self._of_notifications(user_id, now_ms),
         ]
         return sorted(items, key=lambda item: item.time_ms, reverse=True)[:MAX_ITEMS]
 
@@ -85,13 +85,13 @@ class Inbox:
         items = []
         for event in events:
             if event.run_id not in readable:
-                place = self._store.runs.place(event.run_id)
-                readable[event.run_id] = place is not None and may_read_run(self._directory, user_id, place)
+                run = self._store.runs.place(event.run_id)
+                readable[event.run_id] = run is not None and may_read_run(self._directory, user_id, run)
             if readable[event.run_id] and not muted.has(event):
                 items.append(_of_run(event))
         return items
 
-    def _others(self, user_id: int, now_ms: int) -> list[InboxItem]:
+    def _of_notifications(self, user_id: int, now_ms: int) -> list[InboxItem]:
         items = []
         for row in self._store.alerts.inbox.notifications_of(user_id, now_ms - KEPT_MS, MAX_ITEMS):
             accounts = self._store.accounts
@@ -140,7 +140,7 @@ def _of_run(event: EventOfRun) -> InboxItem:
         text = one_line(str(event.data.get("text") or ""), _MAX_TEXT)
         title = f"{name}: {one_line(str(event.data.get('title') or text or 'alert'))}"
     level: Level = "error" if event.level == "error" else "warning" if event.level == "warning" else "info"
-    place = "/".join(filter(None, (event.entity, event.project)))
+    project_path = "/".join(filter(None, (event.entity, event.project)))
     path = f"/runs/{quote(event.uid, safe='')}"
     if event.entity is not None:
         path = f"/{quote(event.entity, safe='')}/{quote(event.project, safe='')}{path}"
@@ -150,7 +150,7 @@ def _of_run(event: EventOfRun) -> InboxItem:
         level,
         title,
         "" if text in title else text,
-        one_line(place),
+        one_line(project_path),
         path,
         event.decided_ms,
     )

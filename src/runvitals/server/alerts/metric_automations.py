@@ -51,10 +51,10 @@ class MetricAutomations:
             if event is not None:
                 rule = AlertRule(row.name, condition_of(event), id=-row.id)
                 times = (row.created_ms, row.changed_ms)
-                stored = StoredRule(
+                stored_rule = StoredRule(
                     -row.id, row.team_id, row.name, row.definition, True, None, *times, row.creator_id
                 )
-                rules.append((stored, rule))
+                rules.append((stored_rule, rule))
         return rules
 
     def note(self, transition: Transition) -> None:

@@ -104,9 +104,9 @@ def _fill_part(part: Any, values: Mapping[str, Any]) -> Any:
         return [_fill_part(value, values) for value in part]
     if not isinstance(part, str):
         return part
-    whole = _PLACE.fullmatch(part)
-    if whole is not None:
-        return values.get(whole[1], "")
+    match_of_all = _PLACE.fullmatch(part)
+    if match_of_all is not None:
+        return values.get(match_of_all[1], "")
     return _PLACE.sub(lambda match: _text(values.get(match[1], "")), part)
 
 

@@ -68,8 +68,8 @@ def notifications_of(
     payload: dict[str, Any] = {"values": dict(facts.values), "level": level_of(facts)}
     if event.project_id is not None:
         payload["project_id"] = event.project_id
-    if place := _version_path(event):
-        payload |= {"path": place, "link": "Open the version"}
+    if page_path := _version_path(event):
+        payload |= {"path": page_path, "link": "Open the version"}
     elif event.run:
         payload |= {"path": f"/{event.team}/{event.project}/runs/{event.run}", "link": "Open the run"}
     elif event.data.get("report_path"):
@@ -109,7 +109,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
     data = event.data
     collection, version = str(data.get("collection", "")), data.get("version")
     project = str(data.get("project", "")) or event.project
-    found = data.get("found") or {}
+    finding = data.get("found") or {}
     values = {
         "event_type": event.kind,
         "event_author": str(data.get("author", "")) or event.author,
@@ -123,7 +123,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         "host_name": str(data.get("host", "")),
         "usage_category": str(data.get("category", "")).replace("_", " "),
         **{name: str(data.get(name, "")) for name in ("report_id", "report_title", "report_path")},
-        **_values_of_finding(found),
+        **_values_of_finding(finding),
         **_values_of_artifact(collection, version),
     }
     return EventFacts(
@@ -143,8 +143,8 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         rule=str(data.get("finding", "")),
         host=str(data.get("host", "")),
         percent=int(data.get("percent", 0)),
-        finding=str(found.get("id", "")),
-        finding_severity=str(found.get("severity", "info")),
+        finding=str(finding.get("id", "")),
+        finding_severity=str(finding.get("severity", "info")),
         title=str(data.get("report_title", "")),
         automation_id=event.automation_id,
         values=values,
@@ -163,10 +163,10 @@ def _values_of_artifact(collection: str, version: Any) -> dict[str, Any]:
     }
 
 
-def _values_of_finding(found: Mapping[str, Any]) -> dict[str, Any]:
-    texts = {f"finding_{name}": str(found.get(name, "")) for name in ("id", "severity", "text", "advice")}
-    hours = found.get("cost", {}).get("device_hours", "")
-    return {**texts, "finding_device_hours": hours, "finding": found or ""}
+def _values_of_finding(finding: Mapping[str, Any]) -> dict[str, Any]:
+    texts = {f"finding_{name}": str(finding.get(name, "")) for name in ("id", "severity", "text", "advice")}
+    hours = finding.get("cost", {}).get("device_hours", "")
+    return {**texts, "finding_device_hours": hours, "finding": finding or ""}
 
 
 def _subject(event: RaisedEvent) -> str:

@@ -52,11 +52,13 @@ class RuleNotices:
         self._minute = 0
         self._counts: Counter[tuple[int, int, bool]] = Counter()
 
-    def note(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
+    def note(
+        self, stored_rule: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane
+    ) -> None:
         """Write a transition, with its notifications, in one transaction."""
         now_ms = self._clock()
-        rule = self._with_route(stored, rule)
-        silenced = _reason_for_silence(stored, rule, now_ms)
+        rule = self._with_route(stored_rule, rule)
+        silenced = _reason_for_silence(stored_rule, rule, now_ms)
         text = transition_text(rule, transition)
         if silenced is None and (transition.firing or rule.resolve):
             count = self._count_transition(rule.id, lane.run_id, transition.firing, now_ms)
@@ -66,10 +68,10 @@ class RuleNotices:
                 text += ". What follows within this minute is only in the history of the rule"
         if not transition.firing:
             self._end_firing(
-                stored, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve
+                stored_rule, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve
             )
             return
-        notifications = [] if silenced else self._notifications(stored, rule, transition, lane, text)
+        notifications = [] if silenced else self._notifications(stored_rule, rule, transition, lane, text)
         reached = {notification.target for notification in notifications} | {
             target for target in rule.tell if target in USERS
         }
@@ -97,7 +99,7 @@ class RuleNotices:
 
     def _end_firing(
         self,
-        stored: StoredRule,
+        stored_rule: StoredRule,
         rule: AlertRule,
         transition: Transition,
         lane: WatchedLane,
@@ -111,15 +113,15 @@ class RuleNotices:
             series.lane_id,
             series.key,
             self._clock(),
-            self._notifications(stored, rule, transition, lane, text) if notifies else [],
+            self._notifications(stored_rule, rule, transition, lane, text) if notifies else [],
             self._run_event(rule, transition, lane, text) if notifies else None,
         )
 
-    def _with_route(self, stored: StoredRule, rule: AlertRule) -> AlertRule:
+    def _with_route(self, stored_rule: StoredRule, rule: AlertRule) -> AlertRule:
         """Return a rule that names nobody, with whom its team chose for its severity."""
         if rule.tell:
             return rule
-        chosen = team_alerts(self._store.alerts.settings.of_team(stored.entity_id))
+        chosen = team_alerts(self._store.alerts.settings.of_team(stored_rule.entity_id))
         return replace(rule, tell=chosen.routes.get(rule.severity, ()))
 
     def _count_transition(self, rule_id: int, run_id: int, firing: bool, now_ms: int) -> int:
@@ -131,18 +133,18 @@ class RuleNotices:
         self._counts[rule_id, run_id, firing] += 1
         return self._counts[rule_id, run_id, firing]
 
-    def watches_all(self, stored: StoredRule) -> bool:
+    def watches_all(self, stored_rule: StoredRule) -> bool:
         """Return whether the creator of a rule administers the organisation: it may look at all teams."""
-        creator = None if stored.creator_id is None else self._directory.user(stored.creator_id)
+        creator = None if stored_rule.creator_id is None else self._directory.user(stored_rule.creator_id)
         return creator is not None and creator.state == "active" and creator.org_admin
 
-    def test(self, stored: StoredRule, rule: AlertRule, user_id: int) -> Notification:
+    def test(self, stored_rule: StoredRule, rule: AlertRule, user_id: int) -> Notification:
         """Put a notification that a rule would send into the outbox, for one user."""
         now_ms = self._clock()
         text = f"Test of the rule {one_line(rule.name)}\n\nThis is how it reaches you. Nothing has happened."
-        key = f"rule-test:{stored.id}:{user_id}:{now_ms}"
+        key = f"rule-test:{stored_rule.id}:{user_id}:{now_ms}"
         notification = Notification(
-            key, "rule.test", f"user:{user_id}", f"rule:{stored.id}", text, {}, now_ms
+            key, "rule.test", f"user:{user_id}", f"rule:{stored_rule.id}", text, {}, now_ms
         )
         self._store.write(lambda connection: self._store.alerts.outbox.add(connection, notification))
         return notification
@@ -165,15 +167,15 @@ class RuleNotices:
         return RunEvent(lane.run_id, 0, "finding", transition.time_ms, key, rule.severity, data)
 
     def _notifications(
-        self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
+        self, stored_rule: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
     ) -> list[Notification]:
-        place = self._store.runs.place(lane.run_id)
-        if place is None or place.entity_id is None or place.deleted:
+        run = self._store.runs.place(lane.run_id)
+        if run is None or run.entity_id is None or run.deleted:
             return []
         now_ms, series = self._clock(), transition.series
-        title = f"[{_place_text(place)}] {one_line(place.uid)}: {one_line(rule.name)}"
-        path = f"/{place.entity}/{quote(place.project, safe='')}/runs/{quote(place.uid, safe='')}"
-        payload = {"path": path, "link": "The run", "level": rule.severity, "run_number": place.run_id}
+        title = f"[{_project_path(run)}] {one_line(run.uid)}: {one_line(rule.name)}"
+        path = f"/{run.entity}/{quote(run.project, safe='')}/runs/{quote(run.uid, safe='')}"
+        payload = {"path": path, "link": "The run", "level": rule.severity, "run_number": run.run_id}
         kind = "rule.fired" if transition.firing else "rule.over"
         key = f"{kind}:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
         return [
@@ -181,30 +183,30 @@ class RuleNotices:
                 f"{key}:{target}",
                 kind,
                 target,
-                f"rule:{rule.id}:{place.run_id}",
+                f"rule:{rule.id}:{run.run_id}",
                 f"{title}\n\n{text}",
                 payload,
                 now_ms,
-                stored.entity_id,
+                stored_rule.entity_id,
             )
-            for target in self._channels(stored, rule, place)
+            for target in self._channels(stored_rule, rule, run)
         ]
 
-    def _channels(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> list[str]:
+    def _channels(self, stored_rule: StoredRule, rule: AlertRule, run: RunPlace) -> list[str]:
         """Return the channels of a rule.
 
         There are none if not all members of its team may read the run, unless the rule's creator may.
         """
         may_know = (
             rule.everywhere  # about hardware, by an administrator of the organisation
-            or team_may_read(self._directory, place)
-            or may_read_run(self._directory, stored.creator_id, place)
+            or team_may_read(self._directory, run)
+            or may_read_run(self._directory, stored_rule.creator_id, run)
         )
         return list(dict.fromkeys(target for target in rule.tell if target not in USERS)) if may_know else []
 
 
-def _place_text(place: RunPlace) -> str:
-    return f"{one_line(place.entity or '')}/{one_line(place.project)}"
+def _project_path(run: RunPlace) -> str:
+    return f"{one_line(run.entity or '')}/{one_line(run.project)}"
 
 
 def transition_text(rule: AlertRule, transition: Transition) -> str:
@@ -215,12 +217,12 @@ def transition_text(rule: AlertRule, transition: Transition) -> str:
     where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
     duration = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
     if condition.kind == "silence":
-        what = {
+        problem = {
             "host": "nothing was heard",
             "steps": "no step was logged",
             "rank": f"{key} logged nothing, unlike others",
         }.get(condition.of)
-        return f"{what or f'no value of {key} arrived'}{where}{duration}"
+        return f"{problem or f'no value of {key} arrived'}{where}{duration}"
     if condition.kind == "not_finite":
         return f"{key} is not a number{where}"
     number = f"{transition.value:.4g}"
@@ -236,9 +238,9 @@ def transition_text(rule: AlertRule, transition: Transition) -> str:
     return f"{statistic}{key}{where} is {number}, {compared}{duration}"
 
 
-def _reason_for_silence(stored: StoredRule, rule: AlertRule, now_ms: int) -> str | None:
+def _reason_for_silence(stored_rule: StoredRule, rule: AlertRule, now_ms: int) -> str | None:
     """Return why nobody is notified now; None: they are."""
-    if stored.muted_until_ms is not None and now_ms < stored.muted_until_ms:
+    if stored_rule.muted_until_ms is not None and now_ms < stored_rule.muted_until_ms:
         return "muted"
     if any(window.has(now_ms) for window in rule.maintenance):
         return "maintenance"

@@ -66,7 +66,7 @@ class RuleWatch:
         on_transition: Heard,
         clock: Callable[[], int],
         leads: Callable[[], bool] = lambda: True,
-        watches_all: Callable[[StoredRule], bool] = lambda stored: False,
+        watches_all: Callable[[StoredRule], bool] = lambda stored_rule: False,
     ) -> None:
         self._watches_all = watches_all
         self._automations = MetricAutomations(metadata_store)
@@ -136,11 +136,11 @@ class RuleWatch:
             self._begin()
         return not closing
 
-    def _due(self, what: str, every_ms: int, now_ms: int) -> bool:
-        done_ms = self._done_ms.get(what)
+    def _due(self, task: str, every_ms: int, now_ms: int) -> bool:
+        done_ms = self._done_ms.get(task)
         if done_ms is not None and 0 <= now_ms - done_ms < every_ms:
             return False
-        self._done_ms[what] = now_ms
+        self._done_ms[task] = now_ms
         return True
 
     def _read_rules(self) -> None:
@@ -148,17 +148,19 @@ class RuleWatch:
         if not self._automations.has_changed() and version == self._version:
             return
         is_first, self._version = self._version is None, version
-        rules = {stored.id: (stored, alert_rule) for stored, alert_rule in self._automations.rules()}
-        for stored in self._store.alerts.rules.all():
-            if not stored.enabled:
+        rules = {
+            stored_rule.id: (stored_rule, alert_rule) for stored_rule, alert_rule in self._automations.rules()
+        }
+        for stored_rule in self._store.alerts.rules.all():
+            if not stored_rule.enabled:
                 continue
             try:
-                alert_rule = rule(stored.definition, stored.id)
+                alert_rule = rule(stored_rule.definition, stored_rule.id)
             except InvalidRule as error:  # written by a later version
-                log.warning("rule %d cannot be evaluated: %s", stored.id, error)
+                log.warning("rule %d cannot be evaluated: %s", stored_rule.id, error)
                 continue
             if alert_rule.condition.kind != "finding":  # `FindingWatch` evaluates it
-                rules[stored.id] = (stored, alert_rule)
+                rules[stored_rule.id] = (stored_rule, alert_rule)
         self._rules = rules
         self.queue.has_rules = bool(rules)
         self._ignored.clear()
@@ -174,7 +176,7 @@ class RuleWatch:
         What fires is known even if the server was killed before it kept its states.
         """
         self._saved = self._store.alerts.rules.states()
-        kept = {(state.rule_id, state.lane_id, state.key) for state in self._saved}
+        kept_keys = {(state.rule_id, state.lane_id, state.key) for state in self._saved}
         self._saved += [
             RuleState(
                 firing.rule_id,
@@ -187,7 +189,7 @@ class RuleWatch:
                 firing.fired_ms,
             )
             for firing in self._store.alerts.firings.open()
-            if firing.rule_id in self._rules and (firing.rule_id, firing.lane_id, firing.key) not in kept
+            if firing.rule_id in self._rules and (firing.rule_id, firing.lane_id, firing.key) not in kept_keys
         ]
         lanes = {state.lane_id for state in self._saved}
         self._learn(lanes, self._clock())
@@ -248,12 +250,12 @@ class RuleWatch:
         by_owner: dict[int | None, list[AlertRule]] = {}
         of_points: dict[int | None, list[AlertRule]] = {}
         of_all: list[AlertRule] = []
-        for stored, alert_rule in self._rules.values():
+        for stored_rule, alert_rule in self._rules.values():
             if alert_rule.condition.kind == "points":
-                of_points.setdefault(stored.entity_id, []).append(alert_rule)
+                of_points.setdefault(stored_rule.entity_id, []).append(alert_rule)
             elif not alert_rule.everywhere:
-                by_owner.setdefault(stored.entity_id, []).append(alert_rule)
-            elif self._watches_all(stored):
+                by_owner.setdefault(stored_rule.entity_id, []).append(alert_rule)
+            elif self._watches_all(stored_rule):
                 of_all.append(alert_rule)
         known_rules: dict[tuple[int, ...], tuple[AlertRule, ...]] = {}
         for lane_id, host in (*self._hosts.items(), *self._resting.items()):
@@ -285,7 +287,11 @@ class RuleWatch:
         heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
         ended = self._store.alerts.rules.ended_lanes(hosts)
         patience_ms = FORGET_MS + max((rule.for_ms for _, rule in self._rules.values()), default=0)
-        teams = {stored.entity_id for stored, rule in self._rules.values() if rule.condition.kind == "points"}
+        teams = {
+            stored_rule.entity_id
+            for stored_rule, rule in self._rules.values()
+            if rule.condition.kind == "points"
+        }
         self._resting = {}
         for lane_id, host in hosts.items():
             lane, row = self._lanes.get(lane_id), rows.get(host.run_id)
@@ -331,13 +337,13 @@ class RuleWatch:
             map(Feature, sorted(busy)),
         )
         changed = self._changed_rules(before)
-        kept = {key: state for key, state in states.items() if key[0] not in changed}
+        kept_states = {key: state for key, state in states.items() if key[0] not in changed}
         self._series.evaluation.take_over(before.evaluation)
-        self._series.evaluation.restore(kept)
+        self._series.evaluation.restore(kept_states)
         self._fill(before, batches)
         self._spread = SpreadWatch(self._series, self._comparing)
-        self._spread.restore(kept)
-        for (rule_id, series), state in kept.items():
+        self._spread.restore(kept_states)
+        for (rule_id, series), state in kept_states.items():
             pair = self._rules.get(rule_id)
             if pair is not None and pair[1].condition.kind == "silence" and state.state == FIRING:
                 self._silence.restore(rule_id, series, state.since_ms)
@@ -388,10 +394,10 @@ class RuleWatch:
         slots = [evaluation.slots[index] for index in indexes]
         reach_ms = max(slot.feature.window_ms + slot.feature.baseline_ms for slot in slots)
         ids = self._store.metrics.find({slot.series.key for slot in slots})
-        read = self._samples.read([lane_id], sorted(ids.values()), before_ms - reach_ms, before_ms - 1)
-        stored = {samples.metric: samples for samples in read.series}
+        response = self._samples.read([lane_id], sorted(ids.values()), before_ms - reach_ms, before_ms - 1)
+        series_by_metric = {samples.metric: samples for samples in response.series}
         for index, slot in zip(indexes, slots, strict=True):
-            samples = stored.get(ids.get(slot.series.key, -1))
+            samples = series_by_metric.get(ids.get(slot.series.key, -1))
             if samples is not None:
                 evaluation.fill(index, samples.t, samples.values)
 

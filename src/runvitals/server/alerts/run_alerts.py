@@ -154,12 +154,12 @@ class RunAlerts:
 
     def _tell(self, event: RunEvent, ids: Collection[int], further: int = 0) -> None:
         """Put what is notified about an event into the outbox, or let it wait."""
-        now_ms, place = self._clock(), self._store.runs.place(event.run_id)
+        now_ms, run = self._clock(), self._store.runs.place(event.run_id)
         notifications: list[Notification] = []
         waiting: list[WaitingAlert] = []
-        if place is not None and not place.deleted and place.entity_id is not None:
+        if run is not None and not run.deleted and run.entity_id is not None:
             with suppress(NotFound):  # the team was deleted meanwhile
-                telling = _Telling(self._store, self._directory, self._key, now_ms, place, event, further)
+                telling = _Telling(self._store, self._directory, self._key, now_ms, run, event, further)
                 notifications, waiting = telling.all()
         self._store.alerts.events.settle(
             ids, DONE, notifications, waiting, note={"told": True, "told_ms": now_ms}
@@ -179,9 +179,9 @@ class RunAlerts:
             text = _digest(alerts)
             key = f"digest:{_target(user_id, channel)}:{alerts[-1].id}"
             payload = {"path": "/-/settings/notifications", "link": "Your alerts"}
-            about, *others = {alert.run_id for alert in alerts}
-            if channel == "email" and about is not None and not others:
-                payload["mute"] = MuteLink(user_id, about).text(self._key)
+            run_id, *other_ids = {alert.run_id for alert in alerts}
+            if channel == "email" and run_id is not None and not other_ids:
+                payload["mute"] = MuteLink(user_id, run_id).text(self._key)
             notification = Notification(
                 key, "run.digest", _target(user_id, channel), "digest", text, payload, now_ms
             )
@@ -189,8 +189,8 @@ class RunAlerts:
 
     def _is_readable(self, alert: WaitingAlert) -> bool:
         """Return whether the receiver may still read the run that an alert is about."""
-        place = None if alert.run_id is None else self._store.runs.place(alert.run_id)
-        return place is not None and may_read_run(self._directory, alert.user_id, place)
+        run = None if alert.run_id is None else self._store.runs.place(alert.run_id)
+        return run is not None and may_read_run(self._directory, alert.user_id, run)
 
 
 class _Telling:
@@ -202,33 +202,33 @@ class _Telling:
         directory: Directory,
         key: bytes,
         now_ms: int,
-        place: RunPlace,
+        run: RunPlace,
         event: RunEvent,
         further: int,
     ) -> None:
-        assert place.entity_id is not None
+        assert run.entity_id is not None
         self._store = metadata_store
         self._directory = directory
         self._key = key
         self._now_ms = now_ms
-        self._place = place
+        self._run = run
         self._event = event
         self._further = further
-        self._entity = directory.entity(place.entity_id)
+        self._entity = directory.entity(run.entity_id)
         self._settings = with_defaults(metadata_store.accounts.settings.all())
-        self._path = f"/{place.entity}/{quote(place.project, safe='')}/runs/{quote(place.uid, safe='')}"
+        self._path = f"/{run.entity}/{quote(run.project, safe='')}/runs/{quote(run.uid, safe='')}"
 
     def all(self) -> tuple[list[Notification], list[WaitingAlert]]:
         """Return what goes into the outbox now, and what waits."""
         is_team = self._entity.owner_id is None
         team = team_alerts(self._store.alerts.settings.of_team(self._entity.id)) if is_team else None
         members = self._readers() if is_team else []
-        author_id = self._place.author_id
-        if not may_read_run(self._directory, author_id, self._place):
+        author_id = self._run.author_id
+        if not may_read_run(self._directory, author_id, self._run):
             author_id = None
         users = {*members, *([] if author_id is None else [author_id])}
-        stored = self._store.alerts.settings.of_users(users)
-        personal = {user_id: personal_alerts(stored.get(user_id, {})) for user_id in users}
+        settings = self._store.alerts.settings.of_users(users)
+        personal = {user_id: personal_alerts(settings.get(user_id, {})) for user_id in users}
         choices = Choices(
             author_id,
             personal,
@@ -246,7 +246,7 @@ class _Telling:
             to is None
             and team is not None
             and team_is_notified(self._event.event, self._event.level, team)
-            and team_may_read(self._directory, self._place)
+            and team_may_read(self._directory, self._run)
         )
         if not receivers_told and not to_team:
             return [], []
@@ -267,15 +267,15 @@ class _Telling:
         """Return the members of the team who may read the run."""
         of_team = self._store.accounts.members.of_teams([self._entity.id])
         members = [member.user_id for member in of_team.get(self._entity.id, [])]
-        return [user_id for user_id in members if may_read_run(self._directory, user_id, self._place)]
+        return [user_id for user_id in members if may_read_run(self._directory, user_id, self._run)]
 
     def _targets(self, is_team: bool) -> Mapping[Scope, int]:
-        targets: dict[Scope, int] = {"run": self._place.run_id, "project": self._place.project_id}
+        targets: dict[Scope, int] = {"run": self._run.run_id, "project": self._run.project_id}
         return {**targets, "team": self._entity.id} if is_team else targets
 
     def _text(self) -> AlertText:
         facts = run_facts(
-            self._store, self._place, self._now_ms, with_console=bool(self._settings["alert_console"])
+            self._store, self._run, self._now_ms, with_console=bool(self._settings["alert_console"])
         )
         return event_text(self._event, facts, self._further)
 
@@ -298,8 +298,8 @@ class _Telling:
         elif receiver.reason == "rule":
             why = "You get this because the rule names you as a receiver."
         else:
-            why = f"You get this because the team {self._place.entity} tells its members about its runs."
-        link = MuteLink(receiver.user_id, self._place.run_id).text(self._key)
+            why = f"You get this because the team {self._run.entity} tells its members about its runs."
+        link = MuteLink(receiver.user_id, self._run.run_id).text(self._key)
         user_text = replace(text, body="\n\n".join(part for part in (text.body, why) if part))
         return self._notification(target, user_text, {"mute": link})
 
@@ -311,15 +311,15 @@ class _Telling:
             "path": self._path,
             "link": "The run",
             "level": self._event.level,
-            "run_number": self._place.run_id,
+            "run_number": self._run.run_id,
             **more,
         }
         return Notification(
             f"run-event:{self._event.id}:{target}",
             f"run.{self._event.event}",
             target,
-            f"run:{self._place.run_id}",
-            text.whole,
+            f"run:{self._run.run_id}",
+            text.full_text,
             payload,
             self._now_ms,
         )
@@ -332,8 +332,8 @@ def _target(user_id: int, channel: str) -> str:
 def _digest(alerts: list[WaitingAlert]) -> str:
     """Return the text of several alerts, or of the only one."""
     if len(alerts) == 1:
-        return AlertText(alerts[0].subject, alerts[0].body).whole
+        return AlertText(alerts[0].subject, alerts[0].body).full_text
     listed = [f"{alert.subject}" for alert in alerts[:_MAX_IN_DIGEST]]
     if len(alerts) > _MAX_IN_DIGEST:
         listed.append(f"… and {len(alerts) - _MAX_IN_DIGEST} more")
-    return AlertText(f"{len(alerts)} alerts of your runs", "\n\n".join(listed)).whole
+    return AlertText(f"{len(alerts)} alerts of your runs", "\n\n".join(listed)).full_text

@@ -12,22 +12,22 @@ from runvitals.server.runs.storage.run_places import RunPlace
 _STEP: Final = "_step"
 
 
-def run_facts(store: MetadataStore, place: RunPlace, now_ms: int, with_console: bool) -> AlertFacts:
+def run_facts(store: MetadataStore, run: RunPlace, now_ms: int, with_console: bool) -> AlertFacts:
     """Return the facts about a run.
 
     Args:
         with_console: also the end of its output, without what looks like a secret.
     """
-    row = store.runs.get([place.run_id], now_ms).get(place.run_id)
+    row = store.runs.get([run.run_id], now_ms).get(run.run_id)
     if row is None:  # purged meanwhile
-        return AlertFacts(place.entity, place.project, place.uid, place.uid, 0, "unknown")
-    step = store.sections.read([place.run_id])[place.run_id].summary().get(_STEP)
-    failure = failure_of_run(store, place.run_id, row.ending, row.ended_ms, with_console)
+        return AlertFacts(run.entity, run.project, run.uid, run.uid, 0, "unknown")
+    step = store.sections.read([run.run_id])[run.run_id].summary().get(_STEP)
+    failure = failure_of_run(store, run.run_id, row.ending, row.ended_ms, with_console)
     return AlertFacts(
-        place.entity,
-        place.project,
+        run.entity,
+        run.project,
         row.name,
-        place.uid,
+        run.uid,
         row.duration_ms,
         row.state,
         row.ending.exit_code,

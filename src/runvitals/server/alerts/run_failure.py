@@ -61,23 +61,23 @@ def failure_of_run(
 
 
 def _exceptions(store: MetadataStore, run_id: int) -> list[Event]:
-    places = _places(store, run_id)
+    processes = _processes(store, run_id)
     return [
-        Event(event.time_ms, event.name, event.level, event.text, *places[event.writer_id], event.data)
+        Event(event.time_ms, event.name, event.level, event.text, *processes[event.writer_id], event.data)
         for event in store.events.of_run(run_id, limit=_EXCEPTIONS, name=EXCEPTION)
-        if event.writer_id in places
+        if event.writer_id in processes
     ]
 
 
 def _output(store: MetadataStore, run_id: int) -> list[_Output]:
-    places = _places(store, run_id)
+    processes = _processes(store, run_id)
     return [
-        _Output(piece.time_ms, STREAMS[piece.stream], piece.text, *places[piece.writer_id])
+        _Output(piece.time_ms, STREAMS[piece.stream], piece.text, *processes[piece.writer_id])
         for piece in store.console.tail(run_id, CONSOLE_BYTES).pieces
-        if piece.writer_id in places
+        if piece.writer_id in processes
     ]
 
 
-def _places(store: MetadataStore, run_id: int) -> dict[int | None, tuple[str, int | None]]:
+def _processes(store: MetadataStore, run_id: int) -> dict[int | None, tuple[str, int | None]]:
     """By writer: its host and rank."""
     return {writer.id: (writer.host, writer.rank) for writer in store.writers.of_runs([run_id])[run_id]}

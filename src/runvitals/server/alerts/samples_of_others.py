@@ -52,14 +52,14 @@ class SamplesOfOthers:
             self._read_ms.clear()
             waiting = {}
         while waiting:
-            some = {lane: waiting[lane] for lane in list(waiting)[:_LANES_AT_ONCE]}
+            batch = {lane: waiting[lane] for lane in list(waiting)[:_LANES_AT_ONCE]}
             try:
-                self.queue.add(self._read(some))
+                self.queue.add(self._read(batch))
             except StoreError:
                 with self._lock:  # some of these hosts may send nothing more
                     self._waiting = {**waiting, **self._waiting}
                 raise
-            waiting = {lane: t for lane, t in waiting.items() if lane not in some}
+            waiting = {lane: t for lane, t in waiting.items() if lane not in batch}
         while len(self._read_ms) > _MAX_LANES:
             self._read_ms.pop(next(iter(self._read_ms)))
         return not self.thread.closing.is_set()

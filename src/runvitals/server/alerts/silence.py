@@ -25,7 +25,7 @@ class SilenceWatch:
     """
 
     def __init__(self, rules: AlertRuleTable) -> None:
-        self._stored = rules
+        self._rule_table = rules
         self._silent: dict[tuple[int, EvaluatedSeries], int] = {}
         self._elsewhere: set[int] = set()
 
@@ -65,7 +65,7 @@ class SilenceWatch:
 
     def _ask_what_others_heard(self, hosts: Mapping[int, WatchedHost], now_ms: int) -> None:
         quiet = [lane_id for lane_id, host in hosts.items() if now_ms - host.heard_ms >= _QUIET_MS]
-        heard = self._stored.last_heard(quiet) if quiet else {}
+        heard = self._rule_table.last_heard(quiet) if quiet else {}
         self._elsewhere -= hosts.keys() - set(quiet)
         for lane_id, heard_ms in heard.items():
             if heard_ms > hosts[lane_id].heard_ms:

@@ -26,11 +26,11 @@ def slack_message(
         >>> slack_message("<!channel> crashed")["text"]
         '&lt;!channel&gt; crashed'
     """
-    shown = _MARKS.get(level, "") + title
-    blocks = [_section("plain_text", part[:_MAX_BLOCK]) for part in (shown, text) if part]
+    marked_title = _MARKS.get(level, "") + title
+    blocks = [_section("plain_text", part[:_MAX_BLOCK]) for part in (marked_title, text) if part]
     if link is not None:
         blocks.append(_section("mrkdwn", f"<{_escape(link)}|{_escape(label)}>"))
-    return {"text": _escape(shown), "blocks": blocks}
+    return {"text": _escape(marked_title), "blocks": blocks}
 
 
 def _section(kind: str, text: str) -> dict[str, Any]:

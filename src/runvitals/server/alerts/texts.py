@@ -39,7 +39,7 @@ class AlertFacts:
     why: str | None = None
 
     @property
-    def place(self) -> str:
+    def project_path(self) -> str:
         """`entity/project`."""
         project = one_line(self.project)
         return project if self.entity is None else f"{one_line(self.entity)}/{project}"
@@ -53,7 +53,7 @@ class AlertText:
     body: str
 
     @property
-    def whole(self) -> str:
+    def full_text(self) -> str:
         """Title and body as one text."""
         return f"{self.title}\n\n{self.body}" if self.body else self.title
 
@@ -64,7 +64,7 @@ def event_text(event: RunEvent, facts: AlertFacts, further: int = 0) -> AlertTex
     Args:
         further: how many more alerts of the run came within the same minute.
     """
-    title = f"[{facts.place}] {_title(event, facts)}"
+    title = f"[{facts.project_path}] {_title(event, facts)}"
     if event.event in ("custom", "finding"):
         parts = [str(event.data.get("text") or "")[:_MAX_TEXT]]
         if further:
@@ -92,8 +92,10 @@ def duration_text(duration_ms: int) -> str:
 
 def one_line(text: str, most: int = _MAX_SHOWN) -> str:
     """Return a user's text on one line, without characters that are invisible or reverse text."""
-    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
-    return " ".join(shown.split())[:most]
+    visible = "".join(
+        " " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text
+    )
+    return " ".join(visible.split())[:most]
 
 
 def _title(event: RunEvent, facts: AlertFacts) -> str:

@@ -90,13 +90,13 @@ class WatchedSeries:
         of_points: dict[tuple[EvaluatedSeries, Feature], int] = {}
         for host in hosts:
             logs = host.logs
-            for metric_id, stored in host.metrics.items():
-                for key, factor in _keys(stored):
+            for metric_id, stored_key in host.metrics.items():
+                for key, factor in _keys(stored_key):
                     series = EvaluatedSeries(host.run_id, host.lane_id, host.host, key)
                     for feature, rules in self._features(host.rules, key):
                         shares, index = "", len(slots)
                         if feature.points:
-                            if not logs or key != stored:
+                            if not logs or key != stored_key:
                                 continue
                             series = EvaluatedSeries(host.run_id, 0, "", key)
                             shares = self._points_of(host, feature)
@@ -236,10 +236,10 @@ class WatchedSeries:
         return features
 
 
-def _keys(stored: str) -> list[tuple[str, float]]:
+def _keys(stored_key: str) -> list[tuple[str, float]]:
     """Return the keys under which a stored series can be chosen: its own and its rate's, with the factor."""
-    rate = rate_of(stored)
-    return [(stored, np.nan)] if rate is None else [(stored, np.nan), (rate.key, rate.factor)]
+    rate = rate_of(stored_key)
+    return [(stored_key, np.nan)] if rate is None else [(stored_key, np.nan), (rate.key, rate.factor)]
 
 
 def comparing_rules(rules: Iterable[AlertRule]) -> list[AlertRule]:

@@ -324,9 +324,9 @@ class ReceivedFiles:
         if most is not None:
             reserved = dict(self._reserved)
             arriving = sum(reservation.bytes for reservation in reserved.values())
-            left = most - self._uploads.total_bytes(without=reserved) - arriving - missing
+            bytes_left = most - self._uploads.total_bytes(without=reserved) - arriving - missing
             # Another server may have removed files.
-            if self._files.total_bytes() > left and self._files.total_bytes(anew=True) > left:
+            if self._files.total_bytes() > bytes_left and self._files.total_bytes(anew=True) > bytes_left:
                 raise FileRejected(f"the files of this server would exceed the limit of {most:,} bytes")
         self.space.check(missing)
 
@@ -370,26 +370,26 @@ class ReceivedFiles:
         with suppress(FileNotFoundError):
             os.unlink(path)
 
-    def _reserve(self, path: str, size: int, wanted: _Reservation) -> None:
+    def _reserve(self, path: str, size: int, reservation: _Reservation) -> None:
         """Reserve space for a file.
 
         Args:
-            wanted: as much as is reserved, if a file of the limit's size is not smaller.
+            reservation: as much as is reserved, if a file of the limit's size is not smaller.
         """
-        if size > wanted.most:
-            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {wanted.most:,}")
-        wanted = wanted._replace(bytes=min(wanted.bytes, wanted.most))
+        if size > reservation.most:
+            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {reservation.most:,}")
+        reservation = reservation._replace(bytes=min(reservation.bytes, reservation.most))
         with self._reserving:
             before = self._reserved.pop(path, None)
             try:
-                if wanted.run_id is not None:
-                    self._check_run_space(wanted.run_id, wanted.bytes)
-                self._check_space(wanted.bytes)
+                if reservation.run_id is not None:
+                    self._check_run_space(reservation.run_id, reservation.bytes)
+                self._check_space(reservation.bytes)
             except (FileRejected, FileNotStored):
                 if before is not None:
                     self._reserved[path] = before
                 raise
-            self._reserved[path] = wanted
+            self._reserved[path] = reservation
 
     def keep(self, path: str, sha256: str, size: int, note: Callable[[StoredFile], None], place: int) -> None:
         """Keep a file that has arrived: when this returns, it is on the disk, or in the bucket of its team.

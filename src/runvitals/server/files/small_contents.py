@@ -11,17 +11,17 @@ from runvitals.server.files.received_files import AT_ONCE, ReceivedFiles
 from runvitals.server.files.storage.stored_files import StoredFile
 
 
-def small_contents(files: ReceivedFiles, wanted: Iterable[StoredFile]) -> dict[str, bytes]:
+def small_contents(files: ReceivedFiles, readable_files: Iterable[StoredFile]) -> dict[str, bytes]:
     """Return the contents of small files, by their SHA-256, as many as fit into one request.
 
     Left out are files in the bucket of a team, to which clients are led, and what is lost.
 
     Args:
-        wanted: files that the requester may read.
+        readable_files: files that the requester may read.
     """
     room = PIECE_BYTES
     chosen: dict[str, StoredFile] = {}
-    for file in wanted:
+    for file in readable_files:
         size = small_files.HEAD_BYTES + file.bytes
         if file.sha256 in chosen or file.place or file.bytes > SMALL_FILE_BYTES or size > room:
             continue

@@ -46,9 +46,9 @@ class ProjectStorage:
 
     def note_time(self, started_ms: int | None, last_ms: int | None, read_day: int | None) -> None:
         """Note the times of something that it has."""
-        self.started_ms = min(filter(_known, (self.started_ms, started_ms)), default=None)
-        self.last_ms = max(filter(_known, (self.last_ms, last_ms)), default=None)
-        self.read_day = max(filter(_known, (self.read_day, read_day)), default=None)
+        self.started_ms = min(filter(_is_known, (self.started_ms, started_ms)), default=None)
+        self.last_ms = max(filter(_is_known, (self.last_ms, last_ms)), default=None)
+        self.read_day = max(filter(_is_known, (self.read_day, read_day)), default=None)
 
     @property
     def bytes(self) -> int:
@@ -65,18 +65,17 @@ class ProjectStorage:
 class RunStorage:
     """Bytes of a run, and where it is. Artifacts belong to projects, not to runs."""
 
-    place: StoredRunPlace
+    run: StoredRunPlace
     samples: int
 
     @property
     def by_kind(self) -> dict[str, int]:
         """Samples, output, media and files."""
-        place = self.place
         return {
             "samples": self.samples,
-            "console": place.console_bytes,
-            "media": place.media,
-            "files": place.files,
+            "console": self.run.console_bytes,
+            "media": self.run.media,
+            "files": self.run.files,
         }
 
     @property
@@ -85,7 +84,7 @@ class RunStorage:
         return sum(self.by_kind.values())
 
 
-def _known(number: int | None) -> TypeGuard[int]:
+def _is_known(number: int | None) -> TypeGuard[int]:
     return number is not None
 
 

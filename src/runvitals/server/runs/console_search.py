@@ -35,10 +35,10 @@ class LineTest(NamedTuple):
 
 def contains(words: str) -> LineTest:
     """Lines that contain a text, in any case."""
-    wanted = words.lower()
+    lowercase = words.lower()
 
     def test(text: str) -> bool:
-        return wanted in text.lower()
+        return lowercase in text.lower()
 
     return LineTest(test, lambda text: _ESCAPE in text or test(text))
 
@@ -50,7 +50,7 @@ def matches(pattern: str, max_length: int = MAX_LENGTH) -> LineTest:
         ValueError: an invalid expression.
     """
     line = finder(pattern, max_length)
-    if any(place in pattern for place in _OF_WHOLE_TEXT):
+    if any(anchor in pattern for anchor in _OF_WHOLE_TEXT):
         return LineTest(line, lambda text: True)
     several = finder(f"(?m:{pattern})", max_length + len("(?m:)"))
     return LineTest(line, lambda text: _ESCAPE in text or several(text))
@@ -61,7 +61,7 @@ def is_error() -> LineTest:
     return matches(ERROR_LINE, len(ERROR_LINE))
 
 
-class LinePlace(NamedTuple):
+class LinePosition(NamedTuple):
     """Where a line is in the output of all processes; `rank` is -1 for none."""
 
     time_ms: int
@@ -70,8 +70,8 @@ class LinePlace(NamedTuple):
     host: str
 
     @classmethod
-    def parse(cls, text: str) -> LinePlace:
-        """Return the place that a cursor names.
+    def parse(cls, text: str) -> LinePosition:
+        """Return the position that a cursor names.
 
         Raises:
             ValueError: it is none.
@@ -103,14 +103,14 @@ class ConsoleMatch(NamedTuple):
     after: list[str]
 
     @property
-    def place(self) -> LinePlace:
+    def position(self) -> LinePosition:
         """Where it is in the output of all processes."""
-        return LinePlace(self.time_ms, -1 if self.rank is None else self.rank, self.number, self.host)
+        return LinePosition(self.time_ms, -1 if self.rank is None else self.rank, self.number, self.host)
 
 
 @dataclass(slots=True)
 class ConsoleMatches:
-    """The newest lines that match, of those before a place.
+    """The newest lines that match, of those before a position.
 
     Attributes:
         newest: a heap; `newest_first` has an order.
@@ -120,8 +120,8 @@ class ConsoleMatches:
     """
 
     most: int
-    before: LinePlace | None
-    newest: list[tuple[LinePlace, ConsoleMatch]] = field(default_factory=list)
+    before: LinePosition | None
+    newest: list[tuple[LinePosition, ConsoleMatch]] = field(default_factory=list)
     total: int = 0
     searched: int = 0
     complete: bool = True
@@ -130,9 +130,9 @@ class ConsoleMatches:
     def add(self, match: ConsoleMatch) -> None:
         """Count a match, and keep it if it is among the newest."""
         self.total += 1
-        if self.before is not None and match.place >= self.before:
+        if self.before is not None and match.position >= self.before:
             return
-        entry = (match.place, match)
+        entry = (match.position, match)
         if len(self.newest) < self.most:
             heapq.heappush(self.newest, entry)
         else:
@@ -161,7 +161,7 @@ def search(
     pieces: Iterable[ConsolePiece],
     test: LineTest,
     around: int,
-    found: ConsoleMatches,
+    matches: ConsoleMatches,
     ends: Callable[[int], bool],
 ) -> None:
     """Add the matching lines of the output.
@@ -174,52 +174,52 @@ def search(
     processes: dict[tuple[str, int | None], _Process] = {}
     checked = 0
     for piece in pieces:
-        found.searched += len(piece.text)
-        if found.searched - checked > _CHECK_EVERY:
-            checked = found.searched
+        matches.searched += len(piece.text)
+        if matches.searched - checked > _CHECK_EVERY:
+            checked = matches.searched
             if ends(checked):
-                found.complete = False
+                matches.complete = False
                 break
         name = piece.host, piece.rank
         process = processes.get(name)
         if process is None:
             process = processes[name] = _Process(*name)
         begun_ms, begun = process.begun.pop(piece.stream, (piece.time_ms, ""))
-        whole, newline, rest = (begun + piece.text).rpartition("\n")
-        if rest:
+        ended_lines, newline, last_line = (begun + piece.text).rpartition("\n")
+        if last_line:
             time_ms = piece.time_ms if newline else begun_ms
-            process.begun[piece.stream] = time_ms, rest[-_MOST_PENDING:]
+            process.begun[piece.stream] = time_ms, last_line[-_MOST_PENDING:]
         if newline:
-            _read(process, whole, begun_ms, piece, test, around, found)
+            _read(process, ended_lines, begun_ms, piece, test, around, matches)
     for process in processes.values():
         for stream, (time_ms, text) in process.begun.items():
             last = ConsolePiece(time_ms, stream, text, process.host, process.rank)
-            _read(process, text, time_ms, last, test, around, found)
+            _read(process, text, time_ms, last, test, around, matches)
 
 
 def _read(
     process: _Process,
-    whole: str,
+    ended_lines: str,
     begun_ms: int,
     piece: ConsolePiece,
     test: LineTest,
     around: int,
-    found: ConsoleMatches,
+    matches: ConsoleMatches,
 ) -> None:
     """Read some whole lines; only to count them if none of them matches, and none is after a match."""
-    if not process.unfinished and not test.may_match(whole):
-        process.number += whole.count("\n") + 1
-        _remember(process, whole, around)
+    if not process.unfinished and not test.may_match(ended_lines):
+        process.number += ended_lines.count("\n") + 1
+        _remember(process, ended_lines, around)
         return
-    for place, raw in enumerate(whole.split("\n")):
+    for index, raw in enumerate(ended_lines.split("\n")):
         text = shown_text(raw)
         _add_after(process, text)
         if test.line(text):
-            time_ms = begun_ms if place == 0 else piece.time_ms
+            time_ms = begun_ms if index == 0 else piece.time_ms
             before = _before(process, around)
             line = (time_ms, process.host, process.rank, process.number, piece.stream, text)
             match = ConsoleMatch(*line, before, [])
-            found.add(match)
+            matches.add(match)
             if around:
                 process.unfinished.append((match, around))
         process.number += 1
@@ -229,15 +229,17 @@ def _read(
 def _add_after(process: _Process, text: str) -> None:
     for match, _ in process.unfinished:
         match.after.append(text)
-    process.unfinished = [(match, left - 1) for match, left in process.unfinished if left > 1]
+    process.unfinished = [
+        (match, lines_left - 1) for match, lines_left in process.unfinished if lines_left > 1
+    ]
 
 
-def _remember(process: _Process, whole: str, around: int) -> None:
+def _remember(process: _Process, ended_lines: str, around: int) -> None:
     """Keep as many of the newest lines as are shown before a match."""
     if not around:
         return
-    process.recent.append(whole)
-    process.recent_lines += whole.count("\n") + 1
+    process.recent.append(ended_lines)
+    process.recent_lines += ended_lines.count("\n") + 1
     while len(process.recent) > 1:
         first = process.recent[0].count("\n") + 1
         if process.recent_lines - first < around:
@@ -248,9 +250,9 @@ def _remember(process: _Process, whole: str, around: int) -> None:
 
 def _before(process: _Process, around: int) -> list[str]:
     lines: list[str] = []
-    for whole in reversed(process.recent):
+    for ended_lines in reversed(process.recent):
         needed = around - len(lines)
         if needed <= 0:
             break
-        lines = whole.rsplit("\n", needed)[-needed:] + lines
+        lines = ended_lines.rsplit("\n", needed)[-needed:] + lines
     return [shown_text(line) for line in lines]

@@ -38,10 +38,10 @@ class OutputWindow:
         """Leave out what does not fit on a side."""
         side = self.after if is_after else self.before
         side.sort(key=lambda piece: piece.time_ms, reverse=not is_after)
-        kept = _count_within(side, self.half)
-        if kept < len(side):
+        kept_count = _count_within(side, self.half)
+        if kept_count < len(side):
             self.more, self.cut = self.more or is_after, self.cut or not is_after
-            del side[kept:]
+            del side[kept_count:]
         self.sizes[is_after] = sum(len(piece.text) for piece in side)
 
     def pieces(self) -> list[ConsolePiece]:

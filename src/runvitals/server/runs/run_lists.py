@@ -62,10 +62,10 @@ def sparkline(on: Grid, lines: Sequence[Buckets]) -> list[float]:
     """
     total, count = np.zeros(on.count), np.zeros(on.count)
     for line in lines:
-        there = line.n > 0
-        positions = (line.t[there] - on.t0_ms) // on.width_ms
-        np.add.at(total, positions, line.mean[there] * line.n[there])
-        np.add.at(count, positions, line.n[there])
+        has_values = line.n > 0
+        positions = (line.t[has_values] - on.t0_ms) // on.width_ms
+        np.add.at(total, positions, line.mean[has_values] * line.n[has_values])
+        np.add.at(count, positions, line.n[has_values])
     values = max((int(line.n.sum()) for line in lines), default=0)
     if not values:
         return []

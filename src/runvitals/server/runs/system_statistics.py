@@ -68,8 +68,8 @@ def _without_doubt(
             continue
         part = item.buckets
         at = ~np.isin(part.t, doubt.t[doubt.n > 0])
-        kept = Buckets(part.t[at], part.n[at], part.min[at], part.max[at], part.mean[at], part.last[at])
-        series.append(replace(item, buckets=kept))
+        undoubted = Buckets(part.t[at], part.n[at], part.min[at], part.max[at], part.mean[at], part.last[at])
+        series.append(replace(item, buckets=undoubted))
     return series
 
 
@@ -80,10 +80,10 @@ def _gauge(quantity: Quantity, series: Sequence[BucketedSeries]) -> dict[str, fl
         return {}
     n = np.concatenate([part.n for part in parts])
     mean = np.concatenate([part.mean for part in parts])
-    there = n > 0
+    has_values = n > 0
     lowest = min(float(np.nanmin(part.min)) for part in parts)
     highest = max(float(np.nanmax(part.max)) for part in parts)
-    values = (float(np.average(mean[there], weights=n[there])), lowest, highest)
+    values = (float(np.average(mean[has_values], weights=n[has_values])), lowest, highest)
     return dict(zip(quantity.statistics, values, strict=True))
 
 
@@ -110,12 +110,12 @@ def _device(series: BucketedSeries) -> tuple[str, str, tuple[str, ...]]:
 
 def _growth(buckets: Buckets) -> float:
     """Return a counter's total increase; the decrease of a reset is left out. NaN without values."""
-    there = buckets.n > 0
-    if not there.any():
+    has_values = buckets.n > 0
+    if not has_values.any():
         return float("nan")
-    last = buckets.last[there]
+    last = buckets.last[has_values]
     steps = np.diff(last)
-    return float(last[0] - buckets.min[there][0] + steps[steps > 0].sum())
+    return float(last[0] - buckets.min[has_values][0] + steps[steps > 0].sum())
 
 
 def _integral(buckets: Buckets, last_ms: int) -> float:
@@ -123,7 +123,7 @@ def _integral(buckets: Buckets, last_ms: int) -> float:
 
     Each mean counts until the next one, but for a gap only briefly.
     """
-    there = buckets.n > 0
-    spans = np.diff(buckets.t[there], append=max(last_ms, int(buckets.t[-1])))
+    has_values = buckets.n > 0
+    spans = np.diff(buckets.t[has_values], append=max(last_ms, int(buckets.t[-1])))
     longest = _GAP * float(np.median(spans)) if len(spans) else 0.0
-    return float((buckets.mean[there] * np.minimum(spans, longest)).sum())
+    return float((buckets.mean[has_values] * np.minimum(spans, longest)).sum())

@@ -48,7 +48,7 @@ def differing_config(choices: Sequence[FieldChoice]) -> list[str]:
         for choice in choices
         if choice.name.startswith(CONFIG) and len(choice.values) > 1 and not _names_a_run(choice)
     ]
-    differing.sort(key=_place)
+    differing.sort(key=_sort_key)
     return [choice.name for choice in differing[:MAX_CONFIG]]
 
 
@@ -57,7 +57,7 @@ def _names_a_run(choice: FieldChoice) -> bool:
     return _PLACE.search(name) is not None or (choice.kind == "text" and len(choice.values) >= MAX_VALUES)
 
 
-def _place(choice: FieldChoice) -> tuple[bool, int, int, str]:
+def _sort_key(choice: FieldChoice) -> tuple[bool, int, int, str]:
     name = choice.name.removeprefix(CONFIG)
     last = name.rpartition(".")[2].rpartition("/")[2].lower().replace("-", "_")
     rank = _FIRST.index(last) if last in _FIRST else len(_FIRST)

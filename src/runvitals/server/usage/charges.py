@@ -80,15 +80,15 @@ class PriceList:
         self._rates = sorted(
             rates, key=lambda rate: (rate.literal_length, rate.valid_from, rate.id), reverse=True
         )
-        self._known: dict[tuple[str, str, date], int | None] = {}
+        self._prices: dict[tuple[str, str, date], int | None] = {}
 
     def price(self, category: str, model: str, day: date) -> int | None:
         """Micro-units for a unit; None if there is no price."""
         key = category, model, day
-        if key not in self._known:
+        if key not in self._prices:
             applying = (rate.price_micro for rate in self._rates if rate.applies(category, model, day))
-            self._known[key] = next(applying, None)
-        return self._known[key]
+            self._prices[key] = next(applying, None)
+        return self._prices[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +148,14 @@ def charge(
     Args:
         included: units of a category that the plan includes.
     """
-    left = {
+    included_left = {
         category: Fraction(included(category)) * per_unit(category, month)
         for category in {use.category for use in used}
     }
     charges = []
     for use in sorted(used, key=lambda use: (use.day, use.category, use.model, repr(use.owner))):
-        free = min(use.quantity, int(left[use.category]))
-        left[use.category] -= free
+        free = min(use.quantity, int(included_left[use.category]))
+        included_left[use.category] -= free
         price = prices.price(use.category, use.model, use.day)
         amount = None if price is None else cost(use.quantity - free, use.category, month, price)
         charges.append(Charge(use, free, price, amount))

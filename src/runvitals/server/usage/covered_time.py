@@ -38,9 +38,9 @@ class CoveredTime:
 
     def copy(self) -> CoveredTime:
         """A copy, to which a window can be added that is not complete yet."""
-        other = CoveredTime(self._day, self._rules)
-        other._covered, other._last_ms, other.done_ms = list(self._covered), self._last_ms, self.done_ms
-        return other
+        copied = CoveredTime(self._day, self._rules)
+        copied._covered, copied._last_ms, copied.done_ms = list(self._covered), self._last_ms, self.done_ms
+        return copied
 
     def add(self, until_ms: int, times: Integers) -> None:
         """Add the times of samples, and the recorded starts and ends of monitors, before `until_ms`.
@@ -68,8 +68,8 @@ class CoveredTime:
         """The intervals between consecutive times that are close enough, cut to the day."""
         every = times if self._last_ms is None else np.concatenate(([self._last_ms], times))
         starts, ends = every[:-1], every[1:]
-        there = ends - starts <= self._rules.silence_ms
-        starts = np.maximum(starts[there], self._day.start_ms)
-        ends = np.minimum(ends[there], self._day.end_ms)
+        is_covered = ends - starts <= self._rules.silence_ms
+        starts = np.maximum(starts[is_covered], self._day.start_ms)
+        ends = np.minimum(ends[is_covered], self._day.end_ms)
         inside = starts < ends
         return starts[inside], ends[inside]

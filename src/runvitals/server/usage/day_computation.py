@@ -85,12 +85,12 @@ class DayComputation:
         parts: dict[tuple[int, str], list[Interval]] = defaultdict(list)
         for first in range(0, len(lanes), _LANES_AT_ONCE):
             batch = lanes[first : first + _LANES_AT_ONCE]
-            kept = {lane.id: self._covered_time(lane, day) for _, lane in batch}
-            starts = {lane.id: kept[lane.id].done_ms for _, lane in batch}
+            covered_times = {lane.id: self._covered_time(lane, day) for _, lane in batch}
+            starts = {lane.id: covered_times[lane.id].done_ms for _, lane in batch}
             reads = [(lane, lane.plan.times, starts[lane.id]) for _, lane in batch]
             samples = self._read(reads, day, now_ms)
             for run, lane in batch:
-                times = self._add_times(kept[lane.id], lane, day, now_ms, samples.get(lane.id, {}))
+                times = self._add_times(covered_times[lane.id], lane, day, now_ms, samples.get(lane.id, {}))
                 parts[run.owner.run_id, lane.host] += times
         covered = {key: union(intervals) for key, intervals in parts.items()}
         self._figures.put_covered(
@@ -110,9 +110,9 @@ class DayComputation:
         return self._covered[key]
 
     def _shrink(self) -> None:
-        for kept in (self._covered, self._devices):
-            while len(kept) >= _MAX_KEPT:
-                del kept[next(iter(kept))]
+        for cache in (self._covered, self._devices):
+            while len(cache) >= _MAX_KEPT:
+                del cache[next(iter(cache))]
 
     def _read(
         self, reads: Sequence[tuple[UsageLane, tuple[int, ...], int]], day: Day, now_ms: int
@@ -133,7 +133,7 @@ class DayComputation:
 
     def _add_times(
         self,
-        kept: CoveredTime,
+        covered_time: CoveredTime,
         lane: UsageLane,
         day: Day,
         now_ms: int,
@@ -141,14 +141,14 @@ class DayComputation:
     ) -> list[Interval]:
         rules = self._rules(lane)
         until_ms = _until(day, rules, now_ms)
-        times = sample_times(list(samples.values()), lane.marks, kept.done_ms, until_ms)
+        times = sample_times(list(samples.values()), lane.marks, covered_time.done_ms, until_ms)
         newest = int(times[-1]) if len(times) else 0
-        for end_ms in window_ends(day, rules, kept.done_ms, newest + 1):
-            first, last = times.searchsorted([kept.done_ms, end_ms])
+        for end_ms in window_ends(day, rules, covered_time.done_ms, newest + 1):
+            first, last = times.searchsorted([covered_time.done_ms, end_ms])
             if end_ms > newest:  # more samples may come
-                kept = kept.copy()
-            kept.add(end_ms, times[first:last])
-        return kept.intervals
+                covered_time = covered_time.copy()
+            covered_time.add(end_ms, times[first:last])
+        return covered_time.intervals
 
     def figures(
         self,
@@ -177,7 +177,7 @@ class DayComputation:
             batch = []
             for run, host in lanes[first : first + _LANES_AT_ONCE]:
                 others = {
-                    HOST: [covered.get((other, host), []) for other in users.hosts[host]],
+                    HOST: [covered.get((other_run, host), []) for other_run in users.hosts[host]],
                     **{
                         str(device.position): [
                             covered.get(user, [])
@@ -197,20 +197,20 @@ class DayComputation:
                     ]
                     for name, of_name in others.items()
                 }
-                batch.append(_Wanted(run, host, own, shares))
+                batch.append(_RunOnHost(run, host, own, shares))
             self._add_batch(day, batch, now_ms, rows)
         return rows
 
     def _add_batch(
         self,
         day: Day,
-        batch: Sequence[_Wanted],
+        batch: Sequence[_RunOnHost],
         now_ms: int,
         rows: tuple[list[HostRunDay], list[DeviceRunDay]],
     ) -> None:
-        kept = {run.lane.id: self._device_time(run, day) for run in batch if run.lane is not None}
+        kept_devices = {run.lane.id: self._device_time(run, day) for run in batch if run.lane is not None}
         reads = [
-            (run.lane, run.lane.plan.metrics(), kept[run.lane.id].time.done_ms)
+            (run.lane, run.lane.plan.metrics(), kept_devices[run.lane.id].time.done_ms)
             for run in batch
             if run.lane is not None
         ]
@@ -222,7 +222,7 @@ class DayComputation:
             else:
                 until_ms = _until(day, self._rules(run.lane), now_ms)
                 of_lane = samples.get(run.lane.id, {})
-                time = self._add_devices(kept[run.lane.id], run, day, of_lane, until_ms)
+                time = self._add_devices(kept_devices[run.lane.id], run, day, of_lane, until_ms)
                 figures = time.figures(run.own, names)
             rows[0].append(_host_row(run, day, figures))
             rows[1].extend(
@@ -230,28 +230,28 @@ class DayComputation:
                 for name, device in zip(names, run.devices, strict=True)
             )
 
-    def _device_time(self, run: _Wanted, day: Day) -> _Devices:
+    def _device_time(self, run: _RunOnHost, day: Day) -> _Devices:
         assert run.lane is not None
         key = run.lane.id, day.name
-        kept = self._devices.get(key)
-        if kept is None or run.signature(kept.time.done_ms) != kept.signature:
+        devices = self._devices.get(key)
+        if devices is None or run.signature(devices.time.done_ms) != devices.signature:
             self._shrink()
             rules = self._rules(run.lane)
             step_ms = self._steps.logged_before(run.run, day.start_ms - rules.margin_ms)
-            kept = self._devices[key] = _Devices(DeviceTime(day, rules, None, step_ms))
-        kept.time = kept.time.copy(run.time_shares())
-        return kept
+            devices = self._devices[key] = _Devices(DeviceTime(day, rules, None, step_ms))
+        devices.time = devices.time.copy(run.time_shares())
+        return devices
 
     def _add_devices(
         self,
-        kept: _Devices,
-        run: _Wanted,
+        devices: _Devices,
+        run: _RunOnHost,
         day: Day,
         samples: Mapping[int, SeriesSamples],
         until_ms: int,
     ) -> DeviceTime:
         assert run.lane is not None
-        time = kept.time
+        time = devices.time
         has_devices = bool(run.lane.plan.devices)
         steps = self._steps.between(run.run, time.done_ms, until_ms) if has_devices else NO_STEPS
         newest = max((int(series.t[-1]) for series in samples.values() if len(series.t)), default=0)
@@ -261,12 +261,12 @@ class DayComputation:
                 time = time.copy()
             first, last = steps.searchsorted([time.done_ms, end_ms])
             time.add(end_ms, run.lane.plan.device_series(window), steps[first:last])
-        kept.signature = run.signature(kept.time.done_ms)
+        devices.signature = run.signature(devices.time.done_ms)
         return time
 
 
 @dataclass(slots=True)
-class _Wanted:
+class _RunOnHost:
     """A run on a host. `others`: by device, the covered time of the other runs that share it."""
 
     run: UsageRun
@@ -321,7 +321,7 @@ def _until(day: Day, rules: Rules, now_ms: int) -> int:
     return min(day.end_ms + rules.margin_ms, max(now_ms, day.start_ms) + 3_600_000)
 
 
-def _host_row(run: _Wanted, day: Day, figures: Mapping[str, DeviceFigures]) -> HostRunDay:
+def _host_row(run: _RunOnHost, day: Day, figures: Mapping[str, DeviceFigures]) -> HostRunDay:
     host = figures.get(HOST, DeviceFigures())
     cpus = run.run.cpus.get(run.host)
     cpu_ms, shared_cpu_ms = (
@@ -341,7 +341,7 @@ def _host_row(run: _Wanted, day: Day, figures: Mapping[str, DeviceFigures]) -> H
     )
 
 
-def _device_row(run: _Wanted, day: Day, device: UsedDevice, figures: DeviceFigures) -> DeviceRunDay:
+def _device_row(run: _RunOnHost, day: Day, device: UsedDevice, figures: DeviceFigures) -> DeviceRunDay:
     """The figures of a device. Of a slice of it, its part of what the whole device did."""
     return DeviceRunDay(
         run.run.owner.run_id,

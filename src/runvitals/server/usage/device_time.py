@@ -50,8 +50,8 @@ class TimedValues:
 
     def present(self) -> TimedValues:
         """Return the samples whose value is finite."""
-        there = np.isfinite(self.values)
-        return self if there.all() else TimedValues(self.t[there], self.values[there])
+        is_finite = np.isfinite(self.values)
+        return self if is_finite.all() else TimedValues(self.t[is_finite], self.values[is_finite])
 
 
 NO_SERIES: Final = TimedValues(_NOTHING, np.empty(0))
@@ -187,12 +187,12 @@ class DeviceTime:
             shares: other ones, which are the same for what was added.
         """
         chosen = self._shares if shares is None else shares
-        other = DeviceTime(self._day, self._rules, chosen, self._last_step_ms)
-        other.done_ms = self.done_ms
-        other._devices = {
+        copied = DeviceTime(self._day, self._rules, chosen, self._last_step_ms)
+        copied.done_ms = self.done_ms
+        copied._devices = {
             name: replace(device, last=dict(device.last)) for name, device in self._devices.items()
         }
-        return other
+        return copied
 
     def add(
         self, until_ms: int, devices: Mapping[str, DeviceSeries], step_times: Integers = NO_STEPS
@@ -252,16 +252,16 @@ class DeviceTime:
                 device.estimated += float((power.mean * power.weight).sum()) / _MS_PER_S
                 device.estimated_ms += float(power.weight.sum())
 
-    def _steps(self, device: _Device, what: str, series: TimedValues, share: TimeShare) -> _Steps | None:
+    def _steps(self, device: _Device, quantity: str, series: TimedValues, share: TimeShare) -> _Steps | None:
         """The steps between consecutive values that are close enough; None if there are none."""
         series = series.present()
         if not len(series.t):
             return None
-        before = device.last.get(what)
+        before = device.last.get(quantity)
         t, v = series.t, series.values
         if before is not None:
             t, v = np.concatenate(([before[0]], t)), np.concatenate(([before[1]], v))
-        device.last[what] = int(t[-1]), float(v[-1])
+        device.last[quantity] = int(t[-1]), float(v[-1])
         close = np.diff(t) <= self._rules.silence_ms
         if not close.any():
             return None

@@ -61,8 +61,8 @@ def _labels(values: Mapping[str, Any]) -> str:
         >>> _labels({"team": 'the "best"', "model": None})
         '{team="the \\"best\\""}'
     """
-    shown = (f'{name}="{_escape(value)}"' for name, value in values.items() if value)
-    return "{" + ",".join(shown) + "}"
+    labels = (f'{name}="{_escape(value)}"' for name, value in values.items() if value)
+    return "{" + ",".join(labels) + "}"
 
 
 def _escape(value: object) -> str:

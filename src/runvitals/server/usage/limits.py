@@ -92,7 +92,7 @@ def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) ->
         if atom.team is not None:
             by_entity[atom.team].append(atom)
     limits = limits_of(metadata_store, today.isoformat())
-    found_uses = []
+    entity_uses = []
     for entity_id, of_entity in sorted(by_entity.items()):
         projects = _by_project(of_entity, month)
         for category, value in _values(of_entity, month).items():
@@ -106,8 +106,8 @@ def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) ->
             expected = None
             if value is not None and category != STORAGE:
                 expected = expect(value, settings.calendar, month, now_ms)
-            found_uses.append(Use(entity_id, category, value, limit, largest, expected))
-    return found_uses
+            entity_uses.append(Use(entity_id, category, value, limit, largest, expected))
+    return entity_uses
 
 
 def _by_project(of: Sequence[Atom], month: Month) -> dict[int | None, dict[str, float | None]]:

@@ -22,13 +22,13 @@ def html_of(table: StatementTable, statement: Statement) -> str:
 
 def pdf_of(table: StatementTable, statement: Statement) -> bytes:
     """The PDF of a statement that was issued; made at the first request."""
-    stored = table.pdf(statement.id)
-    if stored is None:
+    stored_pdf = table.pdf(statement.id)
+    if stored_pdf is None:
         pdf = as_pdf(_document(table, statement))
         table.put_pdf(statement.id, pdf, hashlib.sha256(pdf).hexdigest())
-        stored = table.pdf(statement.id)  # of another request, if that was first
-        assert stored is not None
-    return stored
+        stored_pdf = table.pdf(statement.id)  # of another request, if that was first
+        assert stored_pdf is not None
+    return stored_pdf
 
 
 def _document(table: StatementTable, statement: Statement) -> StatementDocument:
@@ -50,14 +50,15 @@ def as_pdf(document: StatementDocument) -> bytes:
 
     styles = getSampleStyleSheet()
     small = ParagraphStyle("small", styles["Normal"], fontSize=_SMALL, leading=_SMALL + 2)
-    right = ParagraphStyle("right", small, alignment=2)
+    right_aligned = ParagraphStyle("right", small, alignment=2)
 
     def paragraph(text: str, style: Any = small) -> Any:
         return Paragraph(escape(_printable(text)).replace("\n", "<br/>"), style)
 
     rows = [document.columns, *document.rows, ("Total", "", "", "", "", document.total)]
     cells = [
-        [paragraph(text, small if column < 2 else right) for column, text in enumerate(row)] for row in rows
+        [paragraph(text, small if column < 2 else right_aligned) for column, text in enumerate(row)]
+        for row in rows
     ]
     lines = LongTable(cells, colWidths=_WIDTHS, repeatRows=1)
     ruled = ("LINEBELOW", (0, 0), (-1, 0), 0.8, "#000000"), ("LINEABOVE", (0, -1), (-1, -1), 0.8, "#000000")

@@ -236,8 +236,10 @@ def _used_atoms(
 
 def _of_no_run(reading: UsageReading, first: str, last: str) -> Iterator[Atom]:
     """Yield the storage of projects, and the requests of users and service accounts."""
-    for stored in reading.storage(first, last):
-        yield Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
+    for storage_row in reading.storage(first, last):
+        yield Atom(
+            storage_row.day, storage_row.entity_id, storage_row.project_id, storage_bytes=storage_row.bytes
+        )
     for counted in reading.requests(first, last):
         user_id, account_id = (
             counted.owner_id if counted.owner_kind == kind else None for kind in ("user", "service_account")
@@ -374,9 +376,9 @@ def _with_first_model(
 ) -> dict[tuple[str | None, ...], list[Atom]]:
     first: dict[tuple[str | None, ...], str] = {}
     for key in groups:
-        rest, model = (*key[:position], *key[position + 1 :]), key[position]
-        if model and (rest not in first or model < first[rest]):
-            first[rest] = model
+        other_parts, model = (*key[:position], *key[position + 1 :]), key[position]
+        if model and (other_parts not in first or model < first[other_parts]):
+            first[other_parts] = model
     merged: dict[tuple[str | None, ...], list[Atom]] = defaultdict(list)
     for key, of_key in groups.items():
         model = key[position] or first.get((*key[:position], *key[position + 1 :]), "")

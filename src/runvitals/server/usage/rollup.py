@@ -208,10 +208,10 @@ class UsageRollup:
         ids = list(runs)
         today = settings.calendar.date_at(now_ms).isoformat()
         for first in range(0, len(ids), _RUNS_AT_ONCE):
-            some = [runs[run_id] for run_id in ids[first : first + _RUNS_AT_ONCE]]
-            runs_of_hosts = [(run, hosts[run.owner.run_id]) for run in some]
+            batch = [runs[run_id] for run_id in ids[first : first + _RUNS_AT_ONCE]]
+            runs_of_hosts = [(run, hosts[run.owner.run_id]) for run in batch]
             host_rows, device_rows = self._days.figures(day, runs_of_hosts, flat, slices, now_ms)
-            self._usage.figures.put(run_days(day, some, covered), host_rows, device_rows, today)
+            self._usage.figures.put(run_days(day, batch, covered), host_rows, device_rows, today)
         return len(ids)
 
     def _sharing(self, day: Day, runs: Mapping[int, UsageRun]) -> dict[int, set[str]]:

@@ -24,13 +24,15 @@ def run_prices(metadata_store: MetadataStore, run_ids: Collection[int]) -> dict[
     """
     prices = price_list(metadata_store)
     priced: dict[int, float] = defaultdict(float)
-    whole: dict[int, int] = defaultdict(int)
+    device_ms: dict[int, int] = defaultdict(int)
     for run_id, model, day, share_ms in metadata_store.usage.reading.device_time(run_ids):
-        whole[run_id] += share_ms
+        device_ms[run_id] += share_ms
         price = prices.price(DEVICE_HOURS, model or "unknown", date.fromisoformat(day))
         if price is not None:
             priced[run_id] += price * share_ms
-    return {run_id: amount / whole[run_id] / MICRO for run_id, amount in priced.items() if whole[run_id]}
+    return {
+        run_id: amount / device_ms[run_id] / MICRO for run_id, amount in priced.items() if device_ms[run_id]
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,11 +105,11 @@ def _date(statement: Statement) -> str:
 
 
 def _row(line: StatementLine, currency: str) -> tuple[str, ...]:
-    what = " ".join(filter(None, (line.category.replace("_", " "), line.model)))
+    used = " ".join(filter(None, (line.category.replace("_", " "), line.model)))
     price = f"{line.price_micro / MICRO:.6f}".rstrip("0").rstrip(".")
     return (
         line.project,
-        f"{what} ({line.text})" if line.text else what,
+        f"{used} ({line.text})" if line.text else used,
         f"{line.quantity:,.3f} {line.unit}",
         f"{line.included:,.3f} {line.unit}" if line.included else "",
         price,

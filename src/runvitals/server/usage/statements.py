@@ -244,12 +244,14 @@ class _Scopes:
 
     def draft(self, scope: Scope, lines: Sequence[KeyedLine], settings: UsageSettings) -> Draft:
         projects = self._project_names({keyed.key[0] for keyed in lines})
-        named = [replace(keyed.line, project=projects[keyed.key[0]]) for keyed in lines]
-        named.sort(key=lambda line: (line.text, line.project, line.category, line.model, line.price_micro))
+        named_lines = [replace(keyed.line, project=projects[keyed.key[0]]) for keyed in lines]
+        named_lines.sort(
+            key=lambda line: (line.text, line.project, line.category, line.model, line.price_micro)
+        )
         name = self._codes[scope[1]] if scope[0] == "cost_centre" else self._entity(scope[1])
         computed_with = {name: getattr(settings, name) for name in _COMPUTED_WITH}
         ids = {text: number for number, text in projects.items()}
-        return Draft(scope, name, settings.currency, named, {_PROJECTS: ids, **computed_with})
+        return Draft(scope, name, settings.currency, named_lines, {_PROJECTS: ids, **computed_with})
 
     def _entity(self, number: int) -> str:
         return "no team" if number == _NO_ENTITY else self._names.get(("entity", number), f"team #{number}")
@@ -257,7 +259,7 @@ class _Scopes:
     def _project_names(self, numbers: set[int | None]) -> dict[int | None, str]:
         """Such as `vision/digits`; projects with the same one get their number too."""
         names: dict[int | None, str] = {}
-        for number in sorted(numbers, key=lambda one: one or 0):
+        for number in sorted(numbers, key=lambda project_id: project_id or 0):
             project = "no project" if number is None else self._names.get(("project", number), f"#{number}")
             name = f"{self._owners.get(number, 'no team')}/{project}"
             names[number] = f"{name} #{number}" if name in names.values() else name

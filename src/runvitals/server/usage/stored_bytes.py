@@ -11,30 +11,32 @@ def storage_of(
     store: SampleStore, metadata_store: MetadataStore, entity_id: int | None
 ) -> list[ProjectStorage]:
     """Return the projects of a team or user, the largest first."""
-    places = metadata_store.accounts.storage_places(entity_id)
-    run_ids = [place.run_id for place in places if place.run_id is not None]
+    runs = metadata_store.accounts.storage_places(entity_id)
+    run_ids = [run.run_id for run in runs if run.run_id is not None]
     lanes = {
         run_id: {writer.lane_id for writer in writers}
         for run_id, writers in metadata_store.writers.of_runs(run_ids).items()
     }
     sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
     projects: dict[int, ProjectStorage] = {}
-    for place in places:
-        project = projects.setdefault(place.project_id, ProjectStorage(place.project_id, place.project))
-        project.trashed_ms = place.project_trashed_ms
-        if place.run_id is None:
+    for run in runs:
+        project = projects.setdefault(run.project_id, ProjectStorage(run.project_id, run.project))
+        project.trashed_ms = run.project_trashed_ms
+        if run.run_id is None:
             continue
-        samples = sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))
+        samples = sum(sizes.get(lane, 0) for lane in lanes.get(run.run_id, ()))
         project.runs += 1
         project.samples += samples
-        project.console += place.console_bytes
-        project.note_time(place.started_ms, place.last_ms, place.read_day)
-        if place.trashed_ms is not None:
-            project.trash += samples + place.console_bytes
-            project.trashed_runs.append(place.trashed_ms)
+        project.console += run.console_bytes
+        project.note_time(run.started_ms, run.last_ms, run.read_day)
+        if run.trashed_ms is not None:
+            project.trash += samples + run.console_bytes
+            project.trashed_runs.append(run.trashed_ms)
     _add_files(projects, metadata_store, entity_id)
-    stored = [project for project in projects.values() if project.started_ms is not None or project.bytes]
-    return sorted(stored, key=lambda project: (-project.bytes, project.project))
+    stored_projects = [
+        project for project in projects.values() if project.started_ms is not None or project.bytes
+    ]
+    return sorted(stored_projects, key=lambda project: (-project.bytes, project.project))
 
 
 def _add_files(
@@ -62,11 +64,11 @@ def run_storage_of(
     store: SampleStore, metadata_store: MetadataStore, entity_id: int | None, project_id: int
 ) -> list[RunStorage]:
     """Return the runs of a project, the largest first."""
-    places = metadata_store.accounts.run_storage(entity_id, project_id)
-    writers = metadata_store.writers.of_runs([place.run_id for place in places])
+    stored_runs = metadata_store.accounts.run_storage(entity_id, project_id)
+    writers = metadata_store.writers.of_runs([run.run_id for run in stored_runs])
     lanes = {run_id: {writer.lane_id for writer in of_run} for run_id, of_run in writers.items()}
     sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
-    runs = [
-        RunStorage(place, sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))) for place in places
+    sized_runs = [
+        RunStorage(run, sum(sizes.get(lane, 0) for lane in lanes.get(run.run_id, ()))) for run in stored_runs
     ]
-    return sorted(runs, key=lambda run: (-run.bytes, run.place.uid))
+    return sorted(sized_runs, key=lambda storage: (-storage.bytes, storage.run.uid))

@@ -51,11 +51,11 @@ class AlertSettings:
 
 def alert_settings(metadata_store: MetadataStore) -> AlertSettings:
     """The settings as they are now."""
-    stored = metadata_store.usage.documents.get("alerts")
-    if not stored:
+    settings = metadata_store.usage.documents.get("alerts")
+    if not settings:
         return AlertSettings()
-    off = frozenset(category for category, on in stored["categories"].items() if not on)
-    return AlertSettings(tuple(stored["percent"]), tuple(stored["amounts"]), stored["recipients"], off)
+    off = frozenset(category for category, on in settings["categories"].items() if not on)
+    return AlertSettings(tuple(settings["percent"]), tuple(settings["amounts"]), settings["recipients"], off)
 
 
 def check_limits(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) -> None:
@@ -83,7 +83,7 @@ class _Telling:
     ) -> None:
         self._alerts = metadata_store.usage.alerts
         self._names = metadata_store.usage.reading.names()
-        self._wanted = alert_settings(metadata_store)
+        self._settings = alert_settings(metadata_store)
         self._currency = settings.currency
         self._month = month
         self._now_ms = now_ms
@@ -111,14 +111,14 @@ class _Telling:
 
     def tell(self, use: Use) -> None:
         """Mail administrators if a threshold was passed about which they got no mail yet."""
-        if use.category in self._wanted.off:
+        if use.category in self._settings.off:
             return
         share = use.share
         if share is not None:
-            self._send(use, "percent", [percent for percent in self._wanted.percent if share >= percent])
+            self._send(use, "percent", [percent for percent in self._settings.percent if share >= percent])
         if use.category == CHARGES and use.entity_id == ORGANISATION:
             self._send(
-                use, "amount", [percent for percent in self._wanted.amounts if use.quantity >= percent]
+                use, "amount", [percent for percent in self._settings.amounts if use.quantity >= percent]
             )
 
     def _send(self, use: Use, kind: Kind, thresholds: Sequence[int]) -> None:
@@ -144,7 +144,7 @@ class _Telling:
                 },
                 self._now_ms,
             )
-            for receiver in self._alerts.receivers(use.entity_id, self._wanted.recipients)
+            for receiver in self._alerts.receivers(use.entity_id, self._settings.recipients)
         ]
         self._alerts.send(passed, notifications, self._now_ms)
 

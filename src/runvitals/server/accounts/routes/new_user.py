@@ -11,13 +11,13 @@ from runvitals.server.http.errors import InvalidFields
 
 
 def check_new_user(
-    services: AccountServices, name: str, email: str, password: str, shown: str, **others: str
+    services: AccountServices, name: str, email: str, password: str, shown_name: str, **other_names: str
 ) -> None:
     """Check what a form for a new user holds.
 
     Args:
-        shown: the display name; may be empty.
-        others: further names of users or teams, by field.
+        shown_name: the display name; may be empty.
+        other_names: further names of users or teams, by field.
 
     Raises:
         InvalidFields: what is wrong with each field.
@@ -25,8 +25,8 @@ def check_new_user(
     checks: dict[str, Callable[[], object]] = {
         "name": lambda: entity_name(name),
         "email": lambda: address_key(email),
-        "display_name": lambda: display_name(shown or "-"),  # without one, the name is shown
-        **{field: partial(entity_name, text) for field, text in others.items()},
+        "display_name": lambda: display_name(shown_name or "-"),  # without one, the name is shown
+        **{field: partial(entity_name, text) for field, text in other_names.items()},
     }
     problems = {field: problem for field, check in checks.items() if (problem := _problem(check))}
     weak = services.password_problem(password, name, (email,))

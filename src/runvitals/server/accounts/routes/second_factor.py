@@ -132,8 +132,8 @@ def ask_for_passkeys(
 
     The first second factor of an account comes with recovery codes, which are shown once.
     """
-    left = access.accounts.credentials.recovery_codes_left(owner.id)
-    codes = new_recovery_codes() if body.enabled and not left else []
+    codes_left = access.accounts.credentials.recovery_codes_left(owner.id)
+    codes = new_recovery_codes() if body.enabled and not codes_left else []
     digests = [recovery_digest(code) for code in codes]
     with answering(409):
         access.accounts.passkeys.ask_after_password(

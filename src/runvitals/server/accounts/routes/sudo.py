@@ -31,7 +31,7 @@ class Confirmation(RequestBody):
     passkey: Passkey = None
 
     @model_validator(mode="after")
-    def _one(self) -> Confirmation:
+    def _check_one(self) -> Confirmation:
         if (self.password is None) == (self.passkey is None):
             raise ValueError("expected password or passkey, one of them")
         return self

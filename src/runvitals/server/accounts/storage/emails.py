@@ -94,8 +94,8 @@ class EmailTable(StoredTable):
         if row.verified_ms is not None:
             return row
         _check_unverified_elsewhere(connection, row.address_key, row.user_id)
-        others = (email.c.address_key == row.address_key, email.c.user_id != row.user_id)
-        connection.execute(delete(email).where(*others, ~email.c.is_primary))
+        of_other_users = (email.c.address_key == row.address_key, email.c.user_id != row.user_id)
+        connection.execute(delete(email).where(*of_other_users, ~email.c.is_primary))
         connection.execute(update(email).where(email.c.id == email_id).values(verified_ms=now_ms))
         waiting = (user_account.c.id == row.user_id, user_account.c.state == "unverified")
         connection.execute(update(user_account).where(*waiting).values(state="active"))

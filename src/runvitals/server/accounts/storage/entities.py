@@ -97,5 +97,5 @@ def whose(connection: Connection, user_id: int) -> dict[str, Any]:
 
 def names_of(connection: Connection, entity_ids: Iterable[int]) -> dict[int, str]:
     """Return the names of entities by their ids; ids without an entity are left out."""
-    named = select(entity.c.id, entity.c.name).where(entity.c.id.in_(sorted(entity_ids)))
-    return {row.id: row.name for row in connection.execute(named)}
+    statement = select(entity.c.id, entity.c.name).where(entity.c.id.in_(sorted(entity_ids)))
+    return {row.id: row.name for row in connection.execute(statement)}

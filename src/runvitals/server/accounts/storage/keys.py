@@ -105,11 +105,11 @@ class KeyTable(StoredTable):
 
     def check(self, secret: str, now_ms: int) -> KeyRow | None:
         """Return the valid key with this secret; None if there is none, or it was revoked or has expired."""
-        shown = public_id(secret)
-        if shown is None:
+        public_part = public_id(secret)
+        if public_part is None:
             return None
         statement = select(api_key.c.id, api_key.c.digest).where(
-            api_key.c.public_id == shown, *_valid(now_ms)
+            api_key.c.public_id == public_part, *_valid(now_ms)
         )
         with self._database.read() as connection:
             row = connection.execute(statement).first()
@@ -150,18 +150,18 @@ class KeyTable(StoredTable):
             valid_id = connection.execute(statement).scalar()
             return None if valid_id is None else _key(connection, valid_id)
 
-    def by_public_id(self, shown: str) -> KeyRow:
-        """Return a key by its shown part.
+    def by_public_id(self, public_part: str) -> KeyRow:
+        """Return a key by its public part.
 
         Raises:
             NotFound: there is no such key.
         """
         with self._database.read() as connection:
             number = connection.execute(
-                select(api_key.c.id).where(api_key.c.public_id == plain_text(shown))
+                select(api_key.c.id).where(api_key.c.public_id == plain_text(public_part))
             ).scalar()
             if number is None:
-                raise NotFound(f"there is no key {shown!r}")
+                raise NotFound(f"there is no key {public_part!r}")
             return _key(connection, number)
 
     @in_transaction
@@ -255,9 +255,9 @@ def _check_count(connection: Connection, owner: dict[str, object], now_ms: int, 
 def _insert(
     connection: Connection, values: dict[str, object], entities: frozenset[int]
 ) -> tuple[str, KeyRow]:
-    secret, shown = new_key()
-    connection.execute(insert(api_key).values(**values, public_id=shown, digest=digest_of(secret)))
-    number = connection.execute(select(api_key.c.id).where(api_key.c.public_id == shown)).scalar_one()
+    secret, public_part = new_key()
+    connection.execute(insert(api_key).values(**values, public_id=public_part, digest=digest_of(secret)))
+    number = connection.execute(select(api_key.c.id).where(api_key.c.public_id == public_part)).scalar_one()
     if entities:
         rows = [{"key_id": number, "entity_id": entity_id} for entity_id in sorted(entities)]
         connection.execute(insert(api_key_entity), rows)

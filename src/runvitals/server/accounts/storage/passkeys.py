@@ -198,8 +198,8 @@ class PasskeyTable(StoredTable):
         """
         _lock(connection, user_id)
         row = _own_passkey(connection, user_id, passkey_id)
-        others = select(passkey.c.id).where(passkey.c.user_id == user_id, passkey.c.id != passkey_id)
-        is_last = connection.execute(others).first() is None
+        other_passkeys = select(passkey.c.id).where(passkey.c.user_id == user_id, passkey.c.id != passkey_id)
+        is_last = connection.execute(other_passkeys).first() is None
         ways = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, login))
         if is_last and not any(connection.execute(way).first() for way in ways):
             raise ValueError("this is the last way to sign in; set a password or link a login first")

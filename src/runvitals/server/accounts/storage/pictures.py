@@ -72,18 +72,20 @@ class PictureTable(StoredTable):
         """Return the digests of the pictures of those users and teams that have one."""
         with self._database.read() as connection:
             mine = among(connection, entity_picture.c.entity_id, entity_ids)
-            shown = select(entity_picture.c.entity_id, picture.c.digest).join_from(entity_picture, picture)
-            return {row.entity_id: row.digest for row in connection.execute(shown.where(mine))}
+            statement = select(entity_picture.c.entity_id, picture.c.digest).join_from(
+                entity_picture, picture
+            )
+            return {row.entity_id: row.digest for row in connection.execute(statement.where(mine))}
 
     def digests_of_users(self, user_ids: Iterable[int]) -> dict[int, str]:
         """Return the digests of the pictures of those users that have one, by their ids."""
         with self._database.read() as connection:
-            shown = (
+            statement = (
                 select(user_account.c.id, picture.c.digest)
                 .join(entity_picture, entity_picture.c.entity_id == user_account.c.entity_id)
                 .join(picture, picture.c.id == entity_picture.c.picture_id)
             )
-            rows = connection.execute(shown.where(among(connection, user_account.c.id, user_ids)))
+            rows = connection.execute(statement.where(among(connection, user_account.c.id, user_ids)))
             return {row.id: row.digest for row in rows}
 
     def body(self, digest: str, size: Literal[64, 512]) -> bytes | None:
@@ -113,8 +115,8 @@ def _add(connection: Connection, digest: str, large: bytes, small: bytes) -> int
 
 def _of_organisation(connection: Connection) -> str | None:
     mine = select(organisation_setting.c.value).where(organisation_setting.c.name == ORGANISATION_PICTURE)
-    stored = connection.execute(mine).scalar()
-    digest: str | None = None if stored is None else json.loads(stored)
+    value = connection.execute(mine).scalar()
+    digest: str | None = None if value is None else json.loads(value)
     return digest
 
 

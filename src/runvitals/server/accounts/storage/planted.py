@@ -128,11 +128,11 @@ class _History:
 
     def all_of(self, kind: str) -> bool:
         """Return whether no request did anything of a kind for the organisation."""
-        return all(by_command for (other, _), by_command in self._by_command.items() if other == kind)
+        return all(by_command for (done_kind, _), by_command in self._by_command.items() if done_kind == kind)
 
 
-def _all(connection: Connection, table: Table, shown: Column[Any]) -> list[str]:
-    names = [str(name) for name in connection.execute(select(shown)).scalars()]
+def _all(connection: Connection, table: Table, column: Column[Any]) -> list[str]:
+    names = [str(name) for name in connection.execute(select(column)).scalars()]
     connection.execute(delete(table))
     return names
 

@@ -47,11 +47,11 @@ class ProfileTable(StoredTable):
     ) -> ProfileRow:
         """Change `display_name`, `default_entity_id` or other fields. The audit log gets their names only."""
         columns = {name: value for name, value in changes.items() if name in _COLUMNS}
-        others = {name: value for name, value in changes.items() if name not in _COLUMNS}
+        profile_fields = {name: value for name, value in changes.items() if name not in _COLUMNS}
         mine = user_account.c.id == user_id
         connection.execute(select(user_account.c.id).where(mine).with_for_update())
         before = _profile(connection, user_id)
-        fields = json.dumps({**before.fields, **others})
+        fields = json.dumps({**before.fields, **profile_fields})
         connection.execute(update(user_account).where(mine).values(**columns, profile=fields))
         if "default_entity_id" in columns:
             rights_changed(connection)

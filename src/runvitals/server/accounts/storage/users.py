@@ -99,12 +99,12 @@ class UserTable(StoredTable):
             ValueError: an invalid or reserved name, or an invalid address.
             NameTaken: the name is taken, or another user has verified the address.
         """
-        shown = checked_display_name(display_name or name)
+        shown_name = checked_display_name(display_name or name)
         owner = claim_name(connection, "user", name, now_ms)
         first = org_role == "admin" and not lock_administrators(connection)
         values = {
             "entity_id": owner[0],
-            "display_name": shown,
+            "display_name": shown_name,
             "profile": "{}",
             "state": "active" if verified or address is None else "unverified",
             "org_role": org_role,
@@ -139,8 +139,8 @@ class UserTable(StoredTable):
     def active_among(self, names: Collection[str]) -> dict[str, int]:
         """Return the ids of those with these names who are active, by name; at most a few dozen."""
         with self._database.read() as connection:
-            found = connection.execute(_USERS.where(entity.c.name.in_(names)))
-            return {row.name: row.id for row in found if row.state == "active"}
+            rows = connection.execute(_USERS.where(entity.c.name.in_(names)))
+            return {row.name: row.id for row in rows if row.state == "active"}
 
     def by_name(self, name: str) -> UserRow:
         """Return a user by name, or raise NotFound."""
@@ -400,10 +400,10 @@ def _check_administrators(connection: Connection, before: UserRow) -> None:
 
 
 def _check_deletion(connection: Connection, user: UserRow, leave_teams: bool = False) -> None:
-    others = [row for row in lock_administrators(connection) if row.id != user.id]
-    if user.org_role == "admin" and user.state == "active" and not others:
+    other_administrators = [row for row in lock_administrators(connection) if row.id != user.id]
+    if user.org_role == "admin" and user.state == "active" and not other_administrators:
         raise LastAdministrator(f"{user.name} is the last administrator; make another user one first")
-    if user.billing_role == "admin" and not any(row.billing_role == "admin" for row in others):
+    if user.billing_role == "admin" and not any(row.billing_role == "admin" for row in other_administrators):
         raise LastAdministrator(f"{user.name} is the last billing administrator; make another user one first")
     for team_id in [] if leave_teams else team_ids(connection, user.id):
         check_team_administrators(connection, team_id, user.id)

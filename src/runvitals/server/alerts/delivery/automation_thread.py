@@ -57,12 +57,12 @@ class AutomationThread:
         if not 0 < self._lost_until_ms - until_ms < MINUTE_MS:  # more, if the clock was set back
             self._lost_until_ms = until_ms
         reacted = 0
-        left: dict[int, str] = {}
+        problems: dict[int, str] = {}
 
         def react(row: AutomationRow, event: RaisedEvent) -> Reaction | None:
             problem = self._problem(row)
             if problem is not None:
-                left[row.id] = problem
+                problems[row.id] = problem
                 return None
             if not self._may_know(row, event):
                 return None
@@ -70,7 +70,7 @@ class AutomationThread:
 
         while not self.thread.closing.is_set() and (count := self._automations.react(react, now_ms)):
             reacted += count
-        for automation_id, problem in left.items():
+        for automation_id, problem in problems.items():
             self._automations.switch_off(automation_id, problem, now_ms)
         return reacted
 

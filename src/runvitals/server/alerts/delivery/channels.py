@@ -68,8 +68,8 @@ def _to_readers(channel: Channel, metadata_store: MetadataStore, directory: Dire
             raise DeliveryFailed("the user has no active account", "failed")
         number = due.payload.get("run_number")
         if number is not None:
-            place = metadata_store.runs.place(number)
-            if place is None or not may_read_run(directory, user_id, place):
+            run = metadata_store.runs.place(number)
+            if run is None or not may_read_run(directory, user_id, run):
                 raise DeliveryFailed("the user may not read the run any more, or it was deleted", "failed")
         report_id, accounts = due.payload.get("report_id"), metadata_store.accounts
         if report_id is not None and not may_read_report(accounts, directory, user_id, report_id):

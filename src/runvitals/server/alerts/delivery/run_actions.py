@@ -46,20 +46,20 @@ class RunActions:
 
     def stop(self, due: StoredNotification) -> ChannelResponse:
         """Ask a run to stop. Raises `DeliveryFailed`."""
-        place, by = self._check_allowed(due, Action.RUN_STOP)
-        row = self._store.runs.get([place.run_id], self._clock())[place.run_id]
+        run, by = self._check_allowed(due, Action.RUN_STOP)
+        row = self._store.runs.get([run.run_id], self._clock())[run.run_id]
         if row.state != RUNNING:
             return ChannelResponse(text=f"the run is {row.state} already")
-        self._store.runs.request_stop(place.run_id, self._clock())
-        self._record(place, by, "run.stop", {})
+        self._store.runs.request_stop(run.run_id, self._clock())
+        self._record(run, by, "run.stop", {})
         return ChannelResponse(text="the run was asked to stop")
 
     def tag(self, due: StoredNotification) -> ChannelResponse:
         """Add a tag to a run. Raises `DeliveryFailed`."""
-        place, by = self._check_allowed(due, Action.RUN_UPDATE)
+        run, by = self._check_allowed(due, Action.RUN_UPDATE)
         tag = str(due.payload.get("tag"))
-        self._store.runs.tag([place.run_id], self._clock(), add=[tag])
-        self._record(place, by, "run.update", {"fields": ["tags"]})
+        self._store.runs.tag([run.run_id], self._clock(), add=[tag])
+        self._record(run, by, "run.update", {"fields": ["tags"]})
         return ChannelResponse(text=f"the run has the tag {tag}")
 
     def command(self, due: StoredNotification) -> ChannelResponse:
@@ -68,17 +68,17 @@ class RunActions:
         Raises:
             DeliveryFailed: it failed, or no host has reported yet.
         """
-        place, by = self._check_allowed(due, Action.RUN_STOP)
+        run, by = self._check_allowed(due, Action.RUN_STOP)
         begun = f"command {due.id} "
-        for event in self._store.events.of_run(place.run_id, name="command"):
+        for event in self._store.events.of_run(run.run_id, name="command"):
             if event.text.startswith(begun):
                 return ChannelResponse(text=event.text)
-        row = self._store.runs.get([place.run_id], self._clock())[place.run_id]
+        row = self._store.runs.get([run.run_id], self._clock())[run.run_id]
         if row.state not in (RUNNING, LOST):
             raise DeliveryFailed(f"the run is {row.state} already", "failed")
         if not due.payload.get("allowed"):
             self._store.alerts.outbox.set_payload(due, {**due.payload, "allowed": True})
-            self._record(place, by, "run.command", {"command": due.payload.get("command")})
+            self._record(run, by, "run.command", {"command": due.payload.get("command")})
         raise DeliveryFailed("the host has not answered yet")
 
     def _check_allowed(self, due: StoredNotification, action: Action) -> tuple[RunPlace, Actor]:
@@ -88,24 +88,24 @@ class RunActions:
             DeliveryFailed: the creator of the automation may not do it, or one of them is gone.
         """
         automation = self._automation(due)
-        place = self._store.runs.place(number_of(due))
-        if place is None or place.deleted or place.entity_id != due.team_id:
+        run = self._store.runs.place(number_of(due))
+        if run is None or run.deleted or run.entity_id != due.team_id:
             raise DeliveryFailed("the run was deleted or moved", "failed")
         creator = None if automation.creator_id is None else self._directory.user(automation.creator_id)
         item = ProjectItem(
             "run",
-            place.run_id,
-            self._directory.project(place.project_id),
-            place.author_id,
-            place.service_account_id,
-            place.deleted,
+            run.run_id,
+            self._directory.project(run.project_id),
+            run.author_id,
+            run.service_account_id,
+            run.deleted,
         )
         if creator is None or not self._directory.may(creator, action, item):
             name = automation.created_by or "a deleted user"
             problem = f"It was created by {name}, who may not do this ({action.value}) any more."
             self._store.alerts.automations.switch_off(automation.id, problem, self._clock())
             raise DeliveryFailed(problem, "failed")
-        return place, Actor("user", automation.created_by or "", automation.creator_id, _VIA)
+        return run, Actor("user", automation.created_by or "", automation.creator_id, _VIA)
 
     def _automation(self, due: StoredNotification) -> AutomationRow:
         if due.automation_id is None or due.team_id is None:
@@ -115,12 +115,12 @@ class RunActions:
         except NotFound as error:
             raise DeliveryFailed(str(error), "failed") from None
 
-    def _record(self, place: RunPlace, by: Actor, action: str, after: Mapping[str, Any]) -> None:
-        owner = (place.entity_id or 0, place.entity or "")
+    def _record(self, run: RunPlace, by: Actor, action: str, after: Mapping[str, Any]) -> None:
+        owner = (run.entity_id or 0, run.entity or "")
         now_ms = self._clock()
         self._store.accounts.audit.record(
-            now_ms, by, action, entity=owner, project=place.project, run=place.uid, after=after or None
+            now_ms, by, action, entity=owner, project=run.project, run=run.uid, after=after or None
         )
-        event = change_event(place.run_id, by, action, after, now_ms)
+        event = change_event(run.run_id, by, action, after, now_ms)
         if event is not None:
             self._store.events.add([event])

@@ -69,9 +69,9 @@ def _check_members(access: AccessControl, field: str, names: Collection[str], te
     """
     if team_id is not None:
         members = access.accounts.members.of_teams([team_id]).get(team_id, ())
-        known = {member.name for member in members}
+        receivers = {member.name for member in members}
     else:
-        known = set(access.accounts.users.active_among(names))
-    if unknown := sorted(set(names) - known):
+        receivers = set(access.accounts.users.active_among(names))
+    if unknown := sorted(set(names) - receivers):
         which = "no member of the team" if team_id is not None else "no active user"
         raise InvalidFields({field: f"{', '.join(unknown)}: {which}"})

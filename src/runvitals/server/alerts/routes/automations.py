@@ -96,7 +96,7 @@ def _route(method: str, path: str, permission: str, **options: Any) -> Callable[
     return add
 
 
-class AutomationPlace(NamedTuple):
+class AutomationScope(NamedTuple):
     """Whose automations a request is about: all of an owner, or those about one registry.
 
     Attributes:
@@ -112,9 +112,9 @@ class AutomationPlace(NamedTuple):
         return access.metadata_store.alerts.automations.get(self.owner.id, automation, self.registry_id)
 
 
-def the_place(
+def the_scope(
     request: Request, owner: TheAutomationOwner, access: TheAccess, requester: TheRequester
-) -> AutomationPlace:
+) -> AutomationScope:
     """Return whose automations the path is about.
 
     Raises:
@@ -123,16 +123,16 @@ def the_place(
     registry: Registry | None = getattr(request.state, "registry", None)
     if registry is None:
         entity = access.directory.entity(owner.id)
-        return AutomationPlace(owner, None, access.may(requester, Action.AUTOMATION_MANAGE, entity))
+        return AutomationScope(owner, None, access.may(requester, Action.AUTOMATION_MANAGE, entity))
     if not registry.team.organisation:
         raise HTTPException(
             422, f"automations about a registry of a team are the team's: /teams/{owner.name}/automations"
         )
     manages = access.may(requester, Action.REGISTRY_MANAGE_ADMINS, registry)
-    return AutomationPlace(owner, registry.id, manages)
+    return AutomationScope(owner, registry.id, manages)
 
 
-ThePlace = Annotated[AutomationPlace, Depends(the_place)]
+TheScope = Annotated[AutomationScope, Depends(the_scope)]
 
 
 class AutomationFilterSchema(ResponseBody):
@@ -234,10 +234,10 @@ class Preview(RequestBody):
     response_model=AutomationsPage,
     response_model_exclude_unset=True,
 )
-def automations(place: ThePlace, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def automations(scope: TheScope, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The team's automations, in the order in which they were created."""
-    rows = access.metadata_store.alerts.automations.of_team(place.owner.id, place.registry_id)
-    show = partial(_show, with_payloads=place.manages)
+    rows = access.metadata_store.alerts.automations.of_team(scope.owner.id, scope.registry_id)
+    show = partial(_show, with_payloads=scope.manages)
     return page_of("automations", rows, lambda row: row.id, page, show)
 
 
@@ -250,15 +250,15 @@ def automations(place: ThePlace, access: TheAccess, page: ThePage) -> dict[str, 
     status_code=201,
 )
 def create_automation(
-    body: NewAutomation, place: ThePlace, access: TheAccess, requester: TheRequester
+    body: NewAutomation, scope: TheScope, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Create an automation. It acts with the rights that its creator has when something happens."""
-    given = body.model_dump(exclude={"name", "enabled"})
-    definition = checked_definition(given, access, place.owner.id, place.registry_id)
+    parts = body.model_dump(exclude={"name", "enabled"})
+    definition = checked_definition(parts, access, scope.owner.id, scope.registry_id)
     table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
     return _store(
         lambda: table.create(
-            place.owner.id, body.name, body.enabled, definition, by, now_ms, place.registry_id
+            scope.owner.id, body.name, body.enabled, definition, by, now_ms, scope.registry_id
         )
     )
 
@@ -270,9 +270,9 @@ def create_automation(
     response_model=AutomationSchema,
     response_model_exclude_unset=True,
 )
-def one_automation(automation: AutomationId, place: ThePlace, access: TheAccess) -> dict[str, Any]:
+def one_automation(automation: AutomationId, scope: TheScope, access: TheAccess) -> dict[str, Any]:
     """An automation."""
-    return _show(place.find(access, automation), place.manages)
+    return _show(scope.find(access, automation), scope.manages)
 
 
 @_route(
@@ -285,7 +285,7 @@ def one_automation(automation: AutomationId, place: ThePlace, access: TheAccess)
 def change_automation(
     automation: AutomationId,
     body: AutomationChanges,
-    place: ThePlace,
+    scope: TheScope,
     access: TheAccess,
     requester: TheRequester,
 ) -> dict[str, Any]:
@@ -293,12 +293,12 @@ def change_automation(
     table = access.metadata_store.alerts.automations
     changes = body.model_dump(exclude_unset=True)
     parts: dict[str, Any] = {name: changes.pop(name) for name in _PARTS if name in changes}
-    present = place.find(access, automation)
+    present = scope.find(access, automation)
     if parts:
         new = {**present.definition, **parts}
-        changes["definition"] = checked_definition(new, access, place.owner.id, present.registry_id)
+        changes["definition"] = checked_definition(new, access, scope.owner.id, present.registry_id)
     by, now_ms = requester.actor, access.clock()
-    return _store(lambda: table.update(place.owner.id, automation, changes, by, now_ms))
+    return _store(lambda: table.update(scope.owner.id, automation, changes, by, now_ms))
 
 
 @_route(
@@ -308,12 +308,12 @@ def change_automation(
     status_code=204,
 )
 def delete_automation(
-    automation: AutomationId, place: ThePlace, access: TheAccess, requester: TheRequester
+    automation: AutomationId, scope: TheScope, access: TheAccess, requester: TheRequester
 ) -> None:
     """Delete an automation. What it has sent stays in the history."""
-    place.find(access, automation)
+    scope.find(access, automation)
     table = access.metadata_store.alerts.automations
-    table.delete(place.owner.id, automation, requester.actor, access.clock())
+    table.delete(scope.owner.id, automation, requester.actor, access.clock())
 
 
 @_route(
@@ -322,10 +322,10 @@ def delete_automation(
     "automation:manage",
     response_model=NotificationsPage,
 )
-def history(automation: AutomationId, place: ThePlace, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def history(automation: AutomationId, scope: TheScope, access: TheAccess, page: ThePage) -> dict[str, Any]:
     """List the notifications of an automation in the last month, the newest first, with their states."""
-    place.find(access, automation)
-    return history_of(access.metadata_store.alerts.outbox, place.owner.id, page, automation)
+    scope.find(access, automation)
+    return history_of(access.metadata_store.alerts.outbox, scope.owner.id, page, automation)
 
 
 @_route(
@@ -335,12 +335,12 @@ def history(automation: AutomationId, place: ThePlace, access: TheAccess, page: 
     response_model=AutomationTest,
     status_code=202,
 )
-def test_automation(automation: AutomationId, place: ThePlace, access: TheAccess) -> AutomationTest:
+def test_automation(automation: AutomationId, scope: TheScope, access: TheAccess) -> AutomationTest:
     """Tell the receivers of an automation about an invented run. No run is stopped or tagged."""
-    row = place.find(access, automation)
+    row = scope.find(access, automation)
     parsed = automation_of(row.definition)
     actions = tuple(action for action in parsed.actions if not isinstance(action, (StopRun, TagRun)))
-    event = _example_event(parsed, place.owner, access.clock())
+    event = _example_event(parsed, scope.owner, access.clock())
     automation_to_test = Automation(parsed.event, actions, parsed.filter) if actions else None
     sent = (
         []
@@ -362,20 +362,20 @@ def test_automation(automation: AutomationId, place: ThePlace, access: TheAccess
 def preview(
     automation: AutomationId,
     body: Preview,
-    place: ThePlace,
+    scope: TheScope,
     access: TheAccess,
     requester: TheRequester,
 ) -> AutomationPreview:
     """How often an automation would have acted in the last days."""
     store, now_ms = access.metadata_store.alerts, access.clock()
-    row = place.find(access, automation)
+    row = scope.find(access, automation)
     kind = automation_of(row.definition).kind
-    past = store.past_events.of_team(place.owner.id, kind, now_ms - body.days * DAY_MS, now_ms)
+    past = store.past_events.of_team(scope.owner.id, kind, now_ms - body.days * DAY_MS, now_ms)
     if past is None:
         return AutomationPreview(days=body.days, times=None, times_ms=[])
     readable = {
         number
-        for number, project in access.directory.projects_of(place.owner.id).items()
+        for number, project in access.directory.projects_of(scope.owner.id).items()
         if row.registry_id in (None, number) and access.may(requester, Action.PROJECT_READ, project)
     }
     times = times_of(row, [event for event in past if event.project_id in readable])
@@ -383,11 +383,11 @@ def preview(
 
 
 @router.get(f"{REGISTRY}/receivers", *requires("registry:manage_admins"), response_model=Receivers)
-def receivers(place: ThePlace, access: TheAccess) -> dict[str, Any]:
+def receivers(scope: TheScope, access: TheAccess) -> dict[str, Any]:
     """Where automations about a registry of the organisation can send to, as its administrators added it."""
     table = access.metadata_store.alerts.destinations
     kinds: tuple[Literal["slack", "webhook", "apprise"], ...] = ("slack", "webhook", "apprise")
-    return {kind: table.of_team(kind, place.owner.id) for kind in kinds}
+    return {kind: table.of_team(kind, scope.owner.id) for kind in kinds}
 
 
 def _show(row: AutomationRow, with_payloads: bool) -> dict[str, Any]:

@@ -387,7 +387,7 @@ def _show_webhook(row: StoredDestination) -> dict[str, Any]:
     return {"id": row.id, "name": row.name, **row.settings, "created_ms": row.created_ms}
 
 
-def _slack_host(url: str, others: Collection[str]) -> str | None:
+def _slack_host(url: str, other_hosts: Collection[str]) -> str | None:
     """Return the host of an incoming webhook of Slack, or of one of the other hosts.
 
     None if the URL is not one.
@@ -396,7 +396,7 @@ def _slack_host(url: str, others: Collection[str]) -> str | None:
     if match is not None:
         return match[1]
     match = _OTHER_URL.fullmatch(url)
-    return match[1] if match is not None and match[1].lower() in others else None
+    return match[1] if match is not None and match[1].lower() in other_hosts else None
 
 
 def _check_webhook(values: dict[str, Any], signing_secret: str | None, outside: OutsideServices) -> None:

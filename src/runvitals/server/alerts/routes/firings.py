@@ -89,14 +89,14 @@ def history(
     projects = None if readable is None else readable.projects
     number = None
     if project is not None:
-        found_project = access.directory.project_named(entity.id, project)
-        number = -1 if found_project is None else found_project.id
+        named_project = access.directory.project_named(entity.id, project)
+        number = -1 if named_project is None else named_project.id
     table = access.metadata_store.alerts.firings
     rows = table.of_entity(
         entity.id, page.limit + 1, page.after_id or None, rule, number, projects, only_open=firing
     )
-    shown = rows[: page.limit]
-    sent = _notifications_of(access, shown)
+    listed = rows[: page.limit]
+    sent = _notifications_of(access, listed)
     names = _receiver_names(
         access.metadata_store, [notification for of_row in sent for notification in of_row]
     )
@@ -104,10 +104,10 @@ def history(
     return {
         "firings": [
             asdict(row) | {"notifications": [_show(notification, names, manages) for notification in of_row]}
-            for row, of_row in zip(shown, sent, strict=True)
+            for row, of_row in zip(listed, sent, strict=True)
         ],
         "total": table.count(entity.id, rule, number, projects, only_open=firing),
-        "next": str(shown[-1].id) if len(rows) > len(shown) else None,
+        "next": str(listed[-1].id) if len(rows) > len(listed) else None,
         "may": [Action.AUTOMATION_MANAGE.value] if manages else [],
     }
 

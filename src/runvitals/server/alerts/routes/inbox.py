@@ -59,17 +59,19 @@ _FIRST: Final = PageRequest(MAX_ITEMS, None)
 @router.get("/account/notifications", needs("account:read"), response_model=InboxPage)
 def notifications(access: TheAccess, owner: TheOwner, requester: TheRequester, page: ThePage) -> Any:
     """Return what happened to your runs, who waits for your answer, and other notifications."""
-    return _shown(access, owner.id, requester, page)
+    return _inbox_page(access, owner.id, requester, page)
 
 
 @router.put("/account/notifications/seen", needs("account:update"), response_model=InboxPage)
 def see(body: SeenUpTo, access: TheAccess, owner: TheOwner, requester: TheRequester) -> Any:
     """Note on the server that you have seen everything up to a time: all your browsers know it."""
     access.metadata_store.alerts.inbox.see(owner.id, min(body.time_ms, access.clock()))
-    return _shown(access, owner.id, requester, _FIRST)
+    return _inbox_page(access, owner.id, requester, _FIRST)
 
 
-def _shown(access: AccessControl, user_id: int, requester: Requester, page: PageRequest) -> dict[str, Any]:
+def _inbox_page(
+    access: AccessControl, user_id: int, requester: Requester, page: PageRequest
+) -> dict[str, Any]:
     inbox = Inbox(access.metadata_store, access.directory)
     teams = requester.principal.teams if isinstance(requester.principal, User) else ()
     decides = [

@@ -59,13 +59,13 @@ async def mute(link: LinkText, request: Request, access: TheAccess, services: Th
             wish = Wish.model_validate_json(await request.body())
         except ValidationError as error:
             raise HTTPException(422, "expected {scope: run, project or team, on: true or false}") from error
-    opened, place = await run_in_threadpool(_open_link, link, access, services)
-    target = _targets(access, place).get(wish.scope)
+    opened, run = await run_in_threadpool(_open_link, link, access, services)
+    target = _targets(access, run).get(wish.scope)
     if target is None:
         raise HTTPException(422, f"the run belongs to no {wish.scope}")
     settings = access.metadata_store.alerts.settings
     await run_in_threadpool(settings.except_from, opened.user_id, target, "off" if wish.on else None)
-    return await run_in_threadpool(_to_schema, access, opened, place)
+    return await run_in_threadpool(_to_schema, access, opened, run)
 
 
 def _open_link(link: str, access: AccessControl, services: AccountServices) -> tuple[MuteLink, RunPlace]:
@@ -73,31 +73,31 @@ def _open_link(link: str, access: AccessControl, services: AccountServices) -> t
         opened = mute_link(link, services.box.derived_key(PURPOSE))
     except ValueError:
         raise HTTPException(404, "this link is not valid") from None
-    place = access.metadata_store.runs.place(opened.run_id)
+    run = access.metadata_store.runs.place(opened.run_id)
     # A run that was moved has names that the mail did not contain.
-    if place is None or place.entity_id is None or not may_read_run(access.directory, opened.user_id, place):
+    if run is None or run.entity_id is None or not may_read_run(access.directory, opened.user_id, run):
         raise HTTPException(404, "what this link was about is not there any more")
-    return opened, place
+    return opened, run
 
 
-def _targets(access: AccessControl, place: RunPlace) -> dict[Scope, AlertSubject]:
-    assert place.entity_id is not None
+def _targets(access: AccessControl, run: RunPlace) -> dict[Scope, AlertSubject]:
+    assert run.entity_id is not None
     targets: dict[Scope, AlertSubject] = {
-        "run": AlertSubject("run", place.run_id),
-        "project": AlertSubject("project", place.project_id),
+        "run": AlertSubject("run", run.run_id),
+        "project": AlertSubject("project", run.project_id),
     }
-    if access.directory.entity(place.entity_id).owner_id is None:
-        targets["team"] = AlertSubject("team", place.entity_id)
+    if access.directory.entity(run.entity_id).owner_id is None:
+        targets["team"] = AlertSubject("team", run.entity_id)
     return targets
 
 
-def _to_schema(access: AccessControl, opened: MuteLink, place: RunPlace) -> MuteSchema:
-    targets = _targets(access, place)
+def _to_schema(access: AccessControl, opened: MuteLink, run: RunPlace) -> MuteSchema:
+    targets = _targets(access, run)
     modes = access.metadata_store.alerts.settings.modes(
         [opened.user_id], {scope: target.id for scope, target in targets.items()}
     )
-    assert place.entity is not None  # see `_open_link`
+    assert run.entity is not None  # see `_open_link`
     muted = [scope for scope, mode in modes.get(opened.user_id, {}).items() if mode == "off"]
     return MuteSchema(
-        entity=place.entity, project=place.project, run=place.uid, scopes=list(targets), muted=sorted(muted)
+        entity=run.entity, project=run.project, run=run.uid, scopes=list(targets), muted=sorted(muted)
     )

@@ -154,8 +154,8 @@ def change_alerts(
 
 
 def _choices_of(access: AccessControl, user_id: int) -> PersonalAlerts:
-    stored = access.metadata_store.alerts.settings.of_users([user_id])
-    return personal_alerts(stored.get(user_id, {}))
+    settings = access.metadata_store.alerts.settings.of_users([user_id])
+    return personal_alerts(settings.get(user_id, {}))
 
 
 def _show(

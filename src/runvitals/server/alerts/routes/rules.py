@@ -229,9 +229,9 @@ def test_rule(
     entity: TheEntity, rule: RuleId, access: TheAccess, owner: TheOwner, request: Request
 ) -> RuleTest:
     """Send yourself what the rule would send."""
-    stored = access.metadata_store.alerts.rules.get(entity.id, rule)
+    stored_rule = access.metadata_store.alerts.rules.get(entity.id, rule)
     notices = shared_services_of(request).alerting.rule_notices
-    sent = notices.test(stored, _parse_rule(stored.definition), owner.id)
+    sent = notices.test(stored_rule, _parse_rule(stored_rule.definition), owner.id)
     return RuleTest(target=sent.target)
 
 

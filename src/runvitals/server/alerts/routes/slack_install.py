@@ -76,8 +76,8 @@ def finish_slack(
         if install.team_id is not None:
             entity = access.directory.entity(install.team_id)
             name = access.accounts.entity_names([install.team_id])[install.team_id]
-            place = "-/organisation" if entity.organisation else f"{quote(name)}/-/settings"
-            page = f"/{place}/integrations"
+            settings_path = "-/organisation" if entity.organisation else f"{quote(name)}/-/settings"
+            page = f"/{settings_path}/integrations"
             access.require(requester, Action.SLACK_MANAGE, entity, f"team {name!r}")
         if error or not code:
             raise SlackAppFailed("it was cancelled at Slack")

@@ -210,8 +210,8 @@ class AutomationTable(StoredTable):
             same = automation.c.registry_id.is_not_distinct_from(before.registry_id)
             check_free(connection, automation.c.name, team_id, values["name"], "automation", same)
         connection.execute(update(automation).where(automation.c.id == automation_id).values(values))
-        shown = ("name", "enabled", "event")
-        changed: dict[str, Any] = {name: values[name] for name in shown if name in values}
+        audited_fields = ("name", "enabled", "event")
+        changed: dict[str, Any] = {name: values[name] for name in audited_fields if name in values}
         name = values.get("name", before.name)
         record(connection, now_ms, by, "automation.update", entity=team, target=name, after=changed)
         return _automation(connection, team_id, automation_id)

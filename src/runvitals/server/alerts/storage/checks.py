@@ -28,20 +28,25 @@ def check_free(
     name: Column[str],
     team_id: int,
     text: str,
-    what: str,
+    kind: str,
     *conditions: ColumnElement[bool],
 ) -> None:
-    """Raise NameTaken if a row that meets the conditions has the name; `what` is its kind, for the error."""
+    """Raise NameTaken if a row that meets the conditions has the name; `kind` is for the error."""
     mine = select(name).where(name == text, name.table.c.team_id == team_id, *conditions)
     if connection.execute(mine).first() is not None:
-        article = "an" if what[0] in "aeioAEIO" else "a"
-        raise NameTaken(f"the team already has {article} {what} {text!r}")
+        article = "an" if kind[0] in "aeioAEIO" else "a"
+        raise NameTaken(f"the team already has {article} {kind} {text!r}")
 
 
 def check_count(
-    connection: Connection, table: Table, team_id: int, most: int, what: str, *conditions: ColumnElement[bool]
+    connection: Connection,
+    table: Table,
+    team_id: int,
+    most: int,
+    kinds: str,
+    *conditions: ColumnElement[bool],
 ) -> None:
     """Raise LimitReached if a team has as many as a team may have."""
     mine = select(func.count()).select_from(table).where(table.c.team_id == team_id, *conditions)
     if connection.execute(mine).scalar_one() >= most:
-        raise LimitReached(f"the team has {most} {what}, which is the most that a team may have")
+        raise LimitReached(f"the team has {most} {kinds}, which is the most that a team may have")

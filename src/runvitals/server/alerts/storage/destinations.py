@@ -259,14 +259,14 @@ def _insert(connection: Connection, row: Mapping[str, Any]) -> int:
 
 
 def _destination(row: Row[Any]) -> StoredDestination:
-    stored = stored_object(row.settings, f"the destination {row.id}")
-    settings: dict[str, Any] = {"shown": stored.get("shown", "")}
+    fields = stored_object(row.settings, f"the destination {row.id}")
+    settings: dict[str, Any] = {"shown": fields.get("shown", "")}
     if row.kind == "webhook":
         settings = {
-            "url": stored.get("url", ""),
+            "url": fields.get("url", ""),
             "access_secret": row.access_secret,
             "signing_secret": row.signing_secret,
-            "payload": stored.get("payload"),
+            "payload": fields.get("payload"),
             "enabled": row.enabled,
         }
     return StoredDestination(
@@ -311,8 +311,8 @@ def _audit_values(webhook: StoredDestination) -> dict[str, Any]:
     Users write tokens into URLs and payloads: only the host is shown, and whether there is a payload.
     """
     settings = webhook.settings
-    shown = {"url": host_of(settings["url"]), "payload": settings["payload"] is not None}
-    return {"name": webhook.name, **settings, **shown}
+    shown_settings = {"url": host_of(settings["url"]), "payload": settings["payload"] is not None}
+    return {"name": webhook.name, **settings, **shown_settings}
 
 
 def _audit_change(

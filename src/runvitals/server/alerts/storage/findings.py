@@ -88,14 +88,16 @@ class FindingReading(StoredTable):
             mine = among(connection, finding.c.run_id, run_ids)
             return [_watched(row) for row in connection.execute(_findings().where(mine))]
 
-    def with_advice(self, found: WatchedFinding) -> WatchedFinding:
+    def with_advice(self, watched: WatchedFinding) -> WatchedFinding:
         """Return the finding with what to do about it."""
-        body = select(judgement.c.body).where(judgement.c.run_id == found.run_id)
+        body = select(judgement.c.body).where(judgement.c.run_id == watched.run_id)
         with self._database.read() as connection:
             text = connection.execute(body).scalar()
-        listed = stored_object(text or "{}", f"the findings about the run {found.run_id}").get("findings", [])
-        same = listed[found.place] if found.place < len(listed) else {}
-        return replace(found, advice=str(same.get("advice", "")) if same.get("id") == found.id else "")
+        listed = stored_object(text or "{}", f"the findings about the run {watched.run_id}").get(
+            "findings", []
+        )
+        same = listed[watched.place] if watched.place < len(listed) else {}
+        return replace(watched, advice=str(same.get("advice", "")) if same.get("id") == watched.id else "")
 
     def firings(
         self, rule_ids: Collection[int], run_ids: Collection[int] | None = None
@@ -112,22 +114,22 @@ class FindingReading(StoredTable):
                 statement = statement.where(among(connection, column.run_id, run_ids))
             return [FindingFiring(*row) for row in connection.execute(statement)]
 
-    def lane(self, found: WatchedFinding) -> WatchedLane | None:
+    def lane(self, watched: WatchedFinding) -> WatchedLane | None:
         """Return the lane of the first host of a finding, or else of its run; None if the run has none."""
         columns = (writer.c.lane_id, writer.c.host, writer.c.role, writer.c.rank, run.c.project_id)
         statement = (
             select(*columns)
             .join(run, run.c.id == writer.c.run_id)
-            .where(writer.c.run_id == found.run_id)
+            .where(writer.c.run_id == watched.run_id)
             .order_by(writer.c.lane_id)
         )
         with self._database.read() as connection:
             lanes = connection.execute(statement).all()
         if not lanes:
             return None
-        row = min(lanes, key=lambda lane: (lane.host not in found.hosts[:1], lane.role != MONITOR))
-        where = (found.entity_id, found.project, row.project_id, row.rank)
-        return WatchedLane(row.lane_id, found.run_id, found.uid, row.host, row.role, *where)
+        row = min(lanes, key=lambda lane: (lane.host not in watched.hosts[:1], lane.role != MONITOR))
+        where = (watched.entity_id, watched.project, row.project_id, row.rank)
+        return WatchedLane(row.lane_id, watched.run_id, watched.uid, row.host, row.role, *where)
 
 
 def _findings() -> Select[Any]:
@@ -158,4 +160,4 @@ def _watched(row: Any) -> WatchedFinding:
 
 def open_of(findings: Iterable[WatchedFinding]) -> list[WatchedFinding]:
     """Return those that go on."""
-    return [found for found in findings if found.to_ms is None]
+    return [watched for watched in findings if watched.to_ms is None]

@@ -86,9 +86,9 @@ class FiringTable(StoredTable):
             is_silence: the rule found that something sends nothing any more.
         """
         # Locked, so that of several servers that find the same one writes it.
-        there = select(alert_rule.c.id).where(alert_rule.c.id == firing.rule_id).with_for_update()
-        here = select(run.c.id).where(run.c.id == firing.run_id)
-        if connection.execute(there).first() is None or connection.execute(here).first() is None:
+        rule_query = select(alert_rule.c.id).where(alert_rule.c.id == firing.rule_id).with_for_update()
+        run_query = select(run.c.id).where(run.c.id == firing.run_id)
+        if connection.execute(rule_query).first() is None or connection.execute(run_query).first() is None:
             return
         same = and_(
             alert_firing.c.rule_id == firing.rule_id,

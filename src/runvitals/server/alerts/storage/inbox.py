@@ -91,8 +91,8 @@ class InboxTable(StoredTable):
         )
         with self._database.read() as connection:
             rows = []
-            for number, kind, text, stored, created_ms in connection.execute(statement):
-                payload = stored_object(stored, f"the notification {number}")
+            for number, kind, text, payload_text, created_ms in connection.execute(statement):
+                payload = stored_object(payload_text, f"the notification {number}")
                 path, report_id = payload.get("path"), payload.get("report_id")
                 rows.append(OwnNotification(number, kind, text, path, created_ms, report_id))
             return rows

@@ -76,18 +76,22 @@ def _over(connection: Connection, now_ms: int, hour_ms: int, most: int) -> dict[
     if not waiting:
         return {}
     sent: dict[int, int] = dict(connection.execute(counted.where(*_was_sent(hour_ms))).all())
-    left = {team_id: max(0, most - sent.get(team_id, 0)) for team_id in waiting}
-    return {team_id: left[team_id] for team_id, count in waiting.items() if count > left[team_id]}
+    messages_left = {team_id: max(0, most - sent.get(team_id, 0)) for team_id in waiting}
+    return {
+        team_id: messages_left[team_id]
+        for team_id, count in waiting.items()
+        if count > messages_left[team_id]
+    }
 
 
 def _hold_team(connection: Connection, team_id: int, now_ms: int, most: int) -> int:
     """Hold back what a team may not send any more in this hour, and have each receiver told."""
     hour_ms = now_ms - now_ms % HOUR_MS
-    left = _over(connection, now_ms, hour_ms, most).get(team_id)  # as it is in this transaction
-    if left is None:
+    messages_left = _over(connection, now_ms, hour_ms, most).get(team_id)  # as it is in this transaction
+    if messages_left is None:
         return 0
     waiting = select(_row.id, _row.target).where(*_due(now_ms), _row.team_id == team_id).order_by(_row.id)
-    rows = list(connection.execute(waiting.offset(left)))
+    rows = list(connection.execute(waiting.offset(messages_left)))
     text = f"{HELD_BACK}the team had sent {most} messages in this hour; a summary says so"
     ended = {"state": "dropped", "ended_ms": now_ms, "error": text}
     for first in range(0, len(rows), 500):

@@ -264,9 +264,11 @@ class AlertRuleTable(StoredTable):
             known_runs = set(
                 connection.execute(select(run.c.id).where(among(connection, run.c.id, run_ids))).scalars()
             )
-            kept = [row for row in rows if row["rule_id"] in known_rules and row["run_id"] in known_runs]
-            if kept:
-                connection.execute(insert(alert_rule_state), kept)
+            current_rows = [
+                row for row in rows if row["rule_id"] in known_rules and row["run_id"] in known_runs
+            ]
+            if current_rows:
+                connection.execute(insert(alert_rule_state), current_rows)
 
         self._database.write(work, durable=False)
 

@@ -13,7 +13,7 @@ _SIGNED_S: Final = 300
 """How long an address in a bucket can be used."""
 
 
-def bucket_redirect(files: ReceivedFiles, stored: StoredFile | None) -> RedirectResponse | None:
+def bucket_redirect(files: ReceivedFiles, file: StoredFile | None) -> RedirectResponse | None:
     """Return a redirect to a file in a bucket. Decide before whether the requester may read it.
 
     None: it is not in a bucket, or this one has no addresses that clients reach.
@@ -21,7 +21,7 @@ def bucket_redirect(files: ReceivedFiles, stored: StoredFile | None) -> Redirect
     Raises:
         BucketAway: it cannot be used now.
     """
-    address = None if stored is None else files.signed_address(stored, "GET", _SIGNED_S)
+    address = None if file is None else files.signed_address(file, "GET", _SIGNED_S)
     if address is None:
         return None
     return RedirectResponse(address, 307, {"cache-control": "no-store"})

@@ -48,9 +48,9 @@ class _Writer:
 
     def write(self, chunks: Sequence[bytes]) -> None:
         for chunk in chunks:
-            rest = memoryview(chunk)
-            while rest:
-                rest = rest[self._file.write(rest) :]
+            unwritten = memoryview(chunk)
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
             self._md5.update(chunk)
             self._sha256.update(chunk)
             self._size += len(chunk)

@@ -59,8 +59,10 @@ class MlflowFileTable(StoredTable):
         """
         folders = [path[:position] for position, letter in enumerate(path) if letter == "/"]
         conflicts = or_(mlflow_file.c.path.in_(folders), and_(*_within(f"{path}/")))
-        other = select(mlflow_file.c.path).where(mlflow_file.c.project_id == project_id, conflicts).limit(1)
-        conflict = connection.execute(other).scalar()
+        statement = (
+            select(mlflow_file.c.path).where(mlflow_file.c.project_id == project_id, conflicts).limit(1)
+        )
+        conflict = connection.execute(statement).scalar()
         if conflict is not None:
             raise PathTaken(conflict)
         number = ensure_file(connection, file, now_ms)

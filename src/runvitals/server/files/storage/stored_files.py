@@ -183,17 +183,17 @@ class StoredFileTable:
 
     def place_of_run(self, run_id: int) -> int:
         """Where the files of a run are kept: see `StoredFile`."""
-        return self._place(_PLACE_OF_RUN, run_id)
+        return self._read_place(_PLACE_OF_RUN, run_id)
 
     def place_of_project(self, project_id: int) -> int:
         """Where the files of a project's artifacts are kept: see `StoredFile`."""
-        return self._place(_PLACE_OF_PROJECT, project_id)
+        return self._read_place(_PLACE_OF_PROJECT, project_id)
 
     def place_of_report(self, report_id: int) -> int:
         """Where the files of a report are kept: see `StoredFile`."""
-        return self._place(_PLACE_OF_REPORT, report_id)
+        return self._read_place(_PLACE_OF_REPORT, report_id)
 
-    def _place(self, statement: Select[Any], number: int) -> int:
+    def _read_place(self, statement: Select[Any], number: int) -> int:
         with self._database.read() as connection:
             return connection.execute(statement, {"number": number}).scalar() or 0
 
@@ -230,8 +230,8 @@ class StoredFileTable:
         last = 0
         while True:
             statement = select(stored_file.c.id, stored_file.c.sha256, stored_file.c.bytes)
-            there = (stored_file.c.id > last, stored_file.c.place == place)
-            page = statement.where(*there).order_by(stored_file.c.id).limit(_FILES_PER_PAGE)
+            conditions = (stored_file.c.id > last, stored_file.c.place == place)
+            page = statement.where(*conditions).order_by(stored_file.c.id).limit(_FILES_PER_PAGE)
             with self._database.read() as connection:
                 rows = connection.execute(page).all()
             if not rows:
@@ -241,15 +241,15 @@ class StoredFileTable:
 
     def known(self, digests: Iterable[str], place: int = 0) -> set[str]:
         """Those of some files that are stored in a place, for any run."""
-        stored: set[str] = set()
+        stored_digests: set[str] = set()
         ordered = sorted(digests)
         with self._database.read() as connection:
             for first in range(0, len(ordered), _DIGESTS_PER_QUERY):
                 part = ordered[first : first + _DIGESTS_PER_QUERY]
-                there = (stored_file.c.sha256.in_(part), stored_file.c.place == place)
-                statement = select(stored_file.c.sha256).where(*there)
-                stored.update(connection.execute(statement).scalars())
-        return stored
+                conditions = (stored_file.c.sha256.in_(part), stored_file.c.place == place)
+                statement = select(stored_file.c.sha256).where(*conditions)
+                stored_digests.update(connection.execute(statement).scalars())
+        return stored_digests
 
     def places(self) -> list[int]:
         """All places: that of the server, and the teams with buckets."""

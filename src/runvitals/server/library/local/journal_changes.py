@@ -58,7 +58,7 @@ class JournalChanges(ABC):
         at_ms: int | None = None,
     ) -> None:
         """See `EditableLibrary.edit`."""
-        await self._edit(run_id, _stored(values), also, at_ms)
+        await self._edit(run_id, _stored_fields(values), also, at_ms)
 
     async def _edit(self, run_id: str, values: Mapping[str, Any], also: Also, at_ms: int | None) -> None:
         may_be_in_trash = at_ms is not None or values.get("deleted") is False
@@ -115,17 +115,17 @@ class JournalChanges(ABC):
 
         def work() -> tuple[list[str], dict[str, str]]:
             removed: list[str] = []
-            kept: dict[str, str] = {}
+            problems: dict[str, str] = {}
             for run_id in dict.fromkeys(run_ids):
                 try:
                     run = self._run(run_id, may_be_in_trash=True)
                     check_removable(run)
                     remove_folder(run_dir(run_id, self.directory))
                 except (UnknownRun, CannotWrite, ValueError) as error:
-                    kept[run_id] = str(error)
+                    problems[run_id] = str(error)
                 else:
                     removed.append(run_id)
-            return removed, kept
+            return removed, problems
 
         return await self.in_turn(work)
 
@@ -160,15 +160,15 @@ def in_trash(run_id: str) -> UnknownRun:
     return UnknownRun(f"run {run_id!r} is in the trash: POST /api/v1/runs/{run_id}/restore restores it")
 
 
-def _stored(values: Mapping[str, Any]) -> dict[str, Any]:
-    stored = dict(values)
-    if "project" in stored:
-        stored["project"] = project_name(stored["project"])
-    return stored
+def _stored_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    fields = dict(values)
+    if "project" in fields:
+        fields["project"] = project_name(fields["project"])
+    return fields
 
 
 def _of_project(runs: Iterable[Run], name: str) -> list[Run]:
-    found = [run for run in runs if run.project == name]
-    if not found:
+    of_project = [run for run in runs if run.project == name]
+    if not of_project:
         raise UnknownProject(f"no project {name!r}")
-    return found
+    return of_project

@@ -49,7 +49,7 @@ class JournalSummaries:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._kept: dict[str, _Summary] = {}
+        self._by_run: dict[str, _Summary] = {}
 
     def read(self, runs: Sequence[Run], sparklines: Sequence[str], now_ms: int) -> int:
         """Compute what is missing, while there is time; returns how many runs are still missing.
@@ -66,15 +66,15 @@ class JournalSummaries:
 
     def statistics(self) -> Mapping[str, Mapping[str, float]]:
         """Return the system statistics of the runs that were read, by run id."""
-        return {run_id: summary.statistics for run_id, summary in self._kept.items()}
+        return {run_id: summary.statistics for run_id, summary in self._by_run.items()}
 
     def sparklines(self, run: Run, keys: Sequence[str]) -> dict[str, list[float]]:
         """Return the sparklines of a run; empty ones if it was not read."""
-        summary = self._kept.get(run.id)
+        summary = self._by_run.get(run.id)
         return {key: [] if summary is None else summary.sparklines.get(key, []) for key in keys}
 
     def _is_known(self, run: Run, sparklines: Sequence[str], now_ms: int) -> bool:
-        summary = self._kept.get(run.id)
+        summary = self._by_run.get(run.id)
         if summary is None or any(key not in summary.sparklines for key in sparklines):
             return False
         if run.state == RUNNING:
@@ -83,7 +83,7 @@ class JournalSummaries:
 
     def _read(self, run: Run, sparklines: Sequence[str], now_ms: int) -> None:
         last_ms = _last_ms(run)
-        before = self._kept.pop(run.id, None)
+        before = self._by_run.pop(run.id, None)
         keys = set(sparklines) | (set() if before is None else before.sparklines.keys())
         # Not one of the readers that requests share: they would be dropped for the many runs of a list.
         reader = RunReader(run.id, self._directory)
@@ -100,9 +100,9 @@ class JournalSummaries:
         self._keep(run.id, summary)
 
     def _keep(self, run_id: str, summary: _Summary) -> None:
-        self._kept[run_id] = summary
-        while len(self._kept) > _MAX_KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._by_run[run_id] = summary
+        while len(self._by_run) > _MAX_KEPT:
+            del self._by_run[next(iter(self._by_run))]
 
 
 def _last_ms(run: Run) -> int:

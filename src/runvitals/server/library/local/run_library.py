@@ -168,9 +168,9 @@ class JournalLibrary(JournalChanges):
         skip: int = 0,
     ) -> RunsPage:
         """Return a page of the runs that match a filter."""
-        named = {*run_filter.fields, *(part.by for part in sort.parts)}
-        statistics, pending = await self._statistics(named)
-        judged, unjudged = await self._judged(run_filter, named)
+        field_names = {*run_filter.fields, *(part.by for part in sort.parts)}
+        statistics, pending = await self._statistics(field_names)
+        judged, unjudged = await self._judged(run_filter, field_names)
         pending = max(pending, unjudged)
         placed = sort_runs(matching(judged, run_filter, statistics), sort, statistics)
         total = len(placed)
@@ -189,17 +189,17 @@ class JournalLibrary(JournalChanges):
         lines = [self._summaries.sparklines(run, shown.sparklines) for run in runs]
         return RunsPage([_with_last(run, last) for run in runs], total, following, columns, lines, pending)
 
-    async def _statistics(self, named: Iterable[str]) -> tuple[SystemStatistics, int]:
+    async def _statistics(self, field_names: Iterable[str]) -> tuple[SystemStatistics, int]:
         """Return the system statistics of runs, if a field is one, and how many runs still lack them."""
-        if not any(map(is_statistic, named)):
+        if not any(map(is_statistic, field_names)):
             return {}, 0
         pending = await self._read_journals(await self.runs(), ())
         return self._summaries.statistics(), pending
 
-    async def _judged(self, run_filter: Filter, named: Iterable[str]) -> tuple[list[Run], int]:
+    async def _judged(self, run_filter: Filter, field_names: Iterable[str]) -> tuple[list[Run], int]:
         """Return all runs, with verdicts if the filter or a field needs them, and how many lack theirs."""
         runs = await self.runs(run_filter.deleted)
-        if run_filter.needs_findings or any(name in FINDING_FIELDS for name in named):
+        if run_filter.needs_findings or any(name in FINDING_FIELDS for name in field_names):
             return await self._judge(runs)
         return self._verdicts.add_to(runs), 0
 
@@ -246,9 +246,9 @@ class JournalLibrary(JournalChanges):
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[RunGroup]:
         """Return the groups of the runs that match a filter, unordered, or raise TooManyGroups."""
-        named = (*run_filter.fields, *by, *columns)
-        statistics, _ = await self._statistics(named)
-        runs, _ = await self._judged(run_filter, named)
+        field_names = (*run_filter.fields, *by, *columns)
+        statistics, _ = await self._statistics(field_names)
+        runs, _ = await self._judged(run_filter, field_names)
         matching_runs = matching(runs, run_filter, statistics)
         return groups_of(matching_runs, by, columns, statistics)
 
@@ -284,11 +284,11 @@ class JournalLibrary(JournalChanges):
 
     def _drop_least_recent(self) -> None:
         """Drop the least recently used runs. A client that follows one keeps it until it leaves."""
-        kept = sum(opened.nbytes for opened in self._opened.values())
+        kept_bytes = sum(opened.nbytes for opened in self._opened.values())
         for run_id in list(self._opened)[:-1]:
-            if kept <= KEPT_BYTES:
+            if kept_bytes <= KEPT_BYTES:
                 return
-            kept -= self._opened.pop(run_id).nbytes
+            kept_bytes -= self._opened.pop(run_id).nbytes
 
     async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """Return the newest sample of each host of the running runs that match a filter."""
@@ -296,9 +296,9 @@ class JournalLibrary(JournalChanges):
         for run in await self._matching(replace(run_filter, states=("running",))):
             times = {host.name: host.last_ms for host in run.hosts}
             for host, values in run.last.items():
-                shown = {key: value for key, value in values.items() if keys(key) and value == value}
-                t = dict.fromkeys(shown, times.get(host, run.started_ms))
-                latest.append(LatestValues(run.id, run.project, host, t, shown))
+                newest = {key: value for key, value in values.items() if keys(key) and value == value}
+                t = dict.fromkeys(newest, times.get(host, run.started_ms))
+                latest.append(LatestValues(run.id, run.project, host, t, newest))
         return latest
 
     async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:

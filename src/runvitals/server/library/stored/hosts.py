@@ -49,7 +49,7 @@ class StoredHosts:
         self._clock = clock
         self._metrics = MetricSelection(metadata_store)
         self._lock = threading.Lock()
-        self._made: LRUCache[ReadableRuns | None, _MadeList] = LRUCache(_MAX_LISTS)
+        self._lists: LRUCache[ReadableRuns | None, _MadeList] = LRUCache(_MAX_LISTS)
         self._devices: dict[int, list[RunDevice]] = {}
         self._devices_ms = 0
         self._recent: dict[tuple[str, int], Recent | None] = {}
@@ -59,9 +59,9 @@ class StoredHosts:
         """Implements `HostLibrary.hosts`."""
         with self._lock:
             now_ms = self._clock()
-            listing = self._made.get(readable)
+            listing = self._lists.get(readable)
             if listing is None or not 0 <= now_ms - listing.made_ms < _FRESH_MS:
-                listing = self._made[readable] = _MadeList(now_ms, self._list(readable, now_ms))
+                listing = self._lists[readable] = _MadeList(now_ms, self._list(readable, now_ms))
             return listing.hosts
 
     def runs_on(

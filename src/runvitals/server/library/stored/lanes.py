@@ -109,6 +109,6 @@ def _keys(
     sampled: dict[str, int] = {}
     logged: dict[str, int] = {}
     for key_list in lists:
-        named = {keys[number]: number for number in key_list.metric_ids if number in keys}
-        (logged if STEP in named or role == TRAIN else sampled).update(named)
+        numbers = {keys[number]: number for number in key_list.metric_ids if number in keys}
+        (logged if STEP in numbers or role == TRAIN else sampled).update(numbers)
     return dict(sorted(sampled.items())), logged

@@ -102,10 +102,10 @@ class StoredPlans:
         """Return the plan of a run, which `update` computes at its first use."""
         with self._lock:
             plan = self._plans.pop(number, None) or StoredPlan()
-            kept = sum(len(other.plan.series) for other in self._plans.values())
-            for other in list(self._plans):
-                if kept <= self._max_series:
+            series_count = sum(len(kept_plan.plan.series) for kept_plan in self._plans.values())
+            for kept_number in list(self._plans):
+                if series_count <= self._max_series:
                     break
-                kept -= len(self._plans.pop(other).plan.series)
+                series_count -= len(self._plans.pop(kept_number).plan.series)
             self._plans[number] = plan
             return plan

@@ -174,8 +174,8 @@ class StoredRun:
         """Return as many series as one response may hold; a problem is noted if there are more."""
         page = series[skip : skip + _MAX_SERIES]
         if len(series) > skip + len(page):
-            left = len(series) - skip - len(page)
-            self._series.noted[f"{left:,} more series are left out: select some with `keys`"] = None
+            omitted = len(series) - skip - len(page)
+            self._series.noted[f"{omitted:,} more series are left out: select some with `keys`"] = None
         return page
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
@@ -189,14 +189,14 @@ class StoredRun:
         summaries = []
         for item in series:
             extent = extents.get(item.stored)
-            if item.place in exact and item.rate is not None:
-                summaries.append(exact[item.place])
+            if item.identity in exact and item.rate is not None:
+                summaries.append(exact[item.identity])
             elif extent is None:
-                summaries.append(SeriesSummary(*item.place, 0, 0, 0, None, None, None))
+                summaries.append(SeriesSummary(*item.identity, 0, 0, 0, None, None, None))
             elif item.rate is None:
                 summaries.append(
                     SeriesSummary(
-                        *item.place,
+                        *item.identity,
                         extent.n,
                         extent.first_ms,
                         extent.last_ms,
@@ -207,7 +207,7 @@ class StoredRun:
                 )
             else:
                 span = (extent.n - 1, extent.first_ms, extent.last_ms)
-                summaries.append(SeriesSummary(*item.place, *span, None, None, None))
+                summaries.append(SeriesSummary(*item.identity, *span, None, None, None))
         return summaries
 
     def plan(self) -> RunPlan:
@@ -275,8 +275,10 @@ class StoredRun:
             if all(len(series) <= max_points for series in samples):
                 return ChartData(samples)
         rates = self._series.buckets([item for item in requested if item.rate is not None], on)
-        by_place = {(item.key, item.host, item.role): item for item in (*buckets, *rates)}
-        return ChartData([], [by_place[item.place] for item in requested if item.place in by_place])
+        by_identity = {(item.key, item.host, item.role): item for item in (*buckets, *rates)}
+        return ChartData(
+            [], [by_identity[item.identity] for item in requested if item.identity in by_identity]
+        )
 
     def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
         """See `RunView.read_buckets`."""
@@ -285,7 +287,7 @@ class StoredRun:
     def sampled_keys(self) -> set[str]:
         """See `RunView.sampled_keys`."""
         requested = requested_series(self._lanes, lambda lane, key: True)
-        return {item.place[0] for item in requested}
+        return {item.identity[0] for item in requested}
 
     # Logged values and console output
 
@@ -416,10 +418,10 @@ class StoredRun:
     ) -> OpenedContent | None:
         """See `RunView.content`."""
         if check_artifact is not None and self._metadata_store.media.is_of_artifact(self._number, sha256):
-            place = self._metadata_store.runs.place(self._number)
-            if place is None:  # deleted for good a moment ago
+            run = self._metadata_store.runs.place(self._number)
+            if run is None:  # deleted for good a moment ago
                 return None
-            check_artifact(place.project_id)
+            check_artifact(run.project_id)
         return None if self._files is None else self._files.open(self._number, sha256)
 
     def count_between(self, before: Position, now: Position) -> int:

@@ -63,19 +63,19 @@ def detailed_run(
     metadata_store: MetadataStore,
     store: SampleStore,
     now_ms: int,
-    shown: Collection[int] | None = None,
+    metric_ids: Collection[int] | None = None,
 ) -> Run:
     """Everything known about a run except its series.
 
     Args:
-        shown: the metrics whose newest values are returned; None means all.
+        metric_ids: the metrics whose newest values are returned; None means all.
     """
     writers = metadata_store.writers.of_runs([row.id])[row.id]
     by_id = {writer.id: writer for writer in writers}
     newest = metadata_store.events.of_run(row.id)
     left_out = max(0, metadata_store.events.count(row.id) - len(newest)) if len(newest) >= _MAX_EVENTS else 0
     events = _events(newest, by_id, metadata_store)
-    last = last_values(writers, metadata_store, store, shown)
+    last = last_values(writers, metadata_store, store, metric_ids)
     run = _run(
         row, writers, metadata_store.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms
     )

@@ -47,7 +47,7 @@ class RequestedSeries(NamedTuple):
     rate: Rate | None
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def identity(self) -> tuple[str, str, str]:
         """Key, host and role."""
         return (self.rate.key if self.rate else self.key, self.lane.host, self.lane.role)
 
@@ -117,15 +117,15 @@ class StoredSeries:
 
     def samples(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
         """Return the samples from `t0` to `t1`, both included, of every requested series."""
-        stored = self._read_with_gaps([item for item in requested if item.rate is None], t0, t1)
+        columns = self._read_with_gaps([item for item in requested if item.rate is None], t0, t1)
         counters = self._counters([item for item in requested if item.rate is not None], t0, t1)
         samples = []
         for item in requested:
             deadline.check()
-            t, values = (stored if item.rate is None else counters).get(item.stored, _NOTHING)
+            t, values = (columns if item.rate is None else counters).get(item.stored, _NOTHING)
             if item.rate is not None:
                 t, values = derive(t, values, item.rate.factor)
-            series = Series(*item.place, t, values)
+            series = Series(*item.identity, t, values)
             samples.append(series if item.rate is None else within(series, t0, t1))
         return samples
 
@@ -133,20 +133,20 @@ class StoredSeries:
         """Return every requested series on a grid. Series without samples there are left out."""
         end = on.t0_ms + on.count * on.width_ms - 1
         plain = [item for item in requested if item.rate is None]
-        stored = self._read_buckets(plain, on)
+        buckets_by_key = self._read_buckets(plain, on)
         for item in plain:
-            if item.stored in stored:
+            if item.stored in buckets_by_key:
                 gaps = [t for t in self._gaps_of(item) if on.t0_ms <= t <= end]
-                stored[item.stored] = _with_empty(stored[item.stored], on, gaps)
+                buckets_by_key[item.stored] = _with_empty(buckets_by_key[item.stored], on, gaps)
         derived = self.samples([item for item in requested if item.rate is not None], on.t0_ms, end)
         of_rates = {
             (series.key, series.host, series.role): reduce(on, series.t, series.values) for series in derived
         }
         in_buckets = []
         for item in requested:
-            buckets = stored.get(item.stored) if item.rate is None else of_rates.get(item.place)
+            buckets = buckets_by_key.get(item.stored) if item.rate is None else of_rates.get(item.identity)
             if buckets is not None and len(buckets.t):
-                in_buckets.append(BucketedSeries(*item.place, buckets))
+                in_buckets.append(BucketedSeries(*item.identity, buckets))
         return in_buckets
 
     def counts(self, requested: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
@@ -160,13 +160,13 @@ class StoredSeries:
         # they need not be decoded.
         first = from_ms % _WIDE_MS
         on = Grid(first, _WIDE_MS, (END_OF_TIME_MS - first) // _WIDE_MS)
-        there = {
+        buckets_by_key = {
             key: buckets for key, buckets in self._read_buckets(requested, on).items() if int(buckets.n.sum())
         }
-        newest = self._newest(there)
-        self._find_first(there, on.width_ms)
+        newest = self._newest(buckets_by_key)
+        self._find_first(buckets_by_key, on.width_ms)
         # If the first bucket cannot be read, the best known time is the start of the run.
-        began = {key: self._first.get(key, from_ms) for key in there}
+        began = {key: self._first.get(key, from_ms) for key in buckets_by_key}
         return {
             key: Extent(
                 n=int(buckets.n.sum()),
@@ -176,7 +176,7 @@ class StoredSeries:
                 max=float(np.nanmax(buckets.max)),
                 last=float(buckets.last[np.flatnonzero(buckets.n)[-1]]),
             )
-            for key, buckets in there.items()
+            for key, buckets in buckets_by_key.items()
         }
 
     def values_since(self, lane: Lane, metrics: Sequence[int], from_ms: int) -> dict[int, Buckets]:
@@ -195,19 +195,19 @@ class StoredSeries:
             for metric, t in zip(latest.metrics.tolist(), latest.t.tolist(), strict=True)
         }
 
-    def _find_first(self, there: dict[tuple[int, int], Buckets], width_ms: int) -> None:
+    def _find_first(self, first_buckets: dict[tuple[int, int], Buckets], width_ms: int) -> None:
         """Find the time of the first value of each series: search its first bucket with narrower ones."""
         keys_by_start: dict[int, list[tuple[int, int]]] = {}
-        for key, buckets in there.items():
+        for key, buckets in first_buckets.items():
             start = int(buckets.t[np.flatnonzero(buckets.n)[0]])
             if not start <= self._first.get(key, -1) < start + width_ms:
                 keys_by_start.setdefault(start, []).append(key)
         for start, starting in keys_by_start.items():
             if width_ms <= _NARROW_MS:
                 for key, (t, values) in self._read(starting, start, start + width_ms - 1).items():
-                    there_are = np.flatnonzero(~np.isnan(values))
-                    if len(there_are):
-                        self._first[key] = int(t[there_are[0]])
+                    positions = np.flatnonzero(~np.isnan(values))
+                    if len(positions):
+                        self._first[key] = int(t[positions[0]])
                 continue
             narrower = max(_NARROW_MS, width_ms // 500)
             on = Grid(start, narrower, -(-width_ms // narrower))
@@ -322,7 +322,7 @@ _NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))
 
 
 def _ids(keys: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """Return the lanes and the metrics of some places."""
+    """Return the lanes and the metrics of some series."""
     lanes, metrics = zip(*keys, strict=True)
     return sorted(set(lanes)), sorted(set(metrics))
 

@@ -15,7 +15,7 @@ from runvitals.model.names import TRUE_TIME
 
 
 def with_true_times(
-    keys: Sequence[str], columns: Floats, stored: Integers, true: Integers
+    keys: Sequence[str], columns: Floats, stored_times: Integers, true: Integers
 ) -> tuple[Sequence[str], Floats]:
     """Return rows with a column of their true times, if one of these is not the time that it is stored at.
 
@@ -23,27 +23,27 @@ def with_true_times(
         >>> with_true_times(["a"], np.array([[0.5]]), np.array([8]), np.array([7]))
         (['a', '_time'], array([[0.5, 7. ]]))
     """
-    if np.array_equal(stored, true):
+    if np.array_equal(stored_times, true):
         return keys, columns
     return [*keys, TRUE_TIME], np.column_stack((columns, true))
 
 
-def true_times(stored: Integers, column: tuple[Integers, Floats] | None) -> Floats:
+def true_times(stored_times: Integers, column: tuple[Integers, Floats] | None) -> Floats:
     """Return when rows were logged.
 
     Args:
-        stored: the times that they are stored at, ascending.
+        stored_times: the times that they are stored at, ascending.
         column: of true times, with the times that these are stored at; None if no row has one.
 
     Example:
         >>> true_times(np.array([7, 8]), (np.array([8]), np.array([7.0]))).tolist()
         [7.0, 7.0]
     """
-    times = stored.astype(np.float64)
-    if column is None or not len(stored):
+    times = stored_times.astype(np.float64)
+    if column is None or not len(stored_times):
         return times
     moved, values = column
-    row = np.minimum(np.searchsorted(stored, moved), len(stored) - 1)
-    is_of_row = (stored[row] == moved) & ~np.isnan(values)  # a client may send the column without a row
+    row = np.minimum(np.searchsorted(stored_times, moved), len(stored_times) - 1)
+    is_of_row = (stored_times[row] == moved) & ~np.isnan(values)  # a client may send the column without a row
     times[row[is_of_row]] = values[is_of_row]
     return times

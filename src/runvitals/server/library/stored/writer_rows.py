@@ -41,8 +41,10 @@ class WriterRows:
 def stored_rows(store: SampleStore, metadata_store: MetadataStore, run_id: int) -> list[WriterRows]:
     """Return the rows of a run, by writer; writers without any are left out."""
     writers = metadata_store.writers.of_runs([run_id])[run_id]
-    read = [_rows_of(store, lane) for lane in lanes(metadata_store, run_id, writers) if STEP in lane.logged]
-    return [rows for rows in read if len(rows.t)]
+    rows_by_writer = [
+        _rows_of(store, lane) for lane in lanes(metadata_store, run_id, writers) if STEP in lane.logged
+    ]
+    return [rows for rows in rows_by_writer if len(rows.t)]
 
 
 def _rows_of(store: SampleStore, lane: Lane) -> WriterRows:

@@ -65,11 +65,11 @@ def change_rules(
 
 
 def _to_response(access: AccessControl, number: int) -> dict[str, Any]:
-    stored = access.metadata_store.routing_rules.get(number)
+    rules = access.metadata_store.routing_rules.get(number)
     return {
-        "rules": stored.rules,
+        "rules": rules.rules,
         "defaults": {field: list(getattr(DEFAULT_RULES, field)) for field in FIELDS},
-        "changed_ms": stored.changed_ms,
+        "changed_ms": rules.changed_ms,
     }
 
 

@@ -364,12 +364,12 @@ def _record_changes(
     if "visibility" in changed:
         old, new = {"visibility": before.visibility}, {"visibility": changed["visibility"]}
         _record(connection, now_ms, by, "project.set_visibility", before, before=old, after=new)
-    others = changed.keys() - {"visibility"}
-    if not others:
+    other_fields = changed.keys() - {"visibility"}
+    if not other_fields:
         return
     # The audit log gets names, not what users wrote.
     earlier: dict[str, Any] = {"name": before.name} if "name" in changed else {}
-    about: dict[str, Any] = {"fields": sorted(field.removesuffix("_id") for field in others)}
+    about: dict[str, Any] = {"fields": sorted(field.removesuffix("_id") for field in other_fields)}
     if "name" in changed:
         about["name"] = changed["name"]
     if "owner_id" in changed:

@@ -110,10 +110,10 @@ class ProjectMemberTable(StoredTable):
         """Return whether every run of a project is its owner's, who may then delete it; read all runs."""
         with self._database.read() as connection:
             owner_id = _project(connection, project_id).owner_id
-            others = select(run.c.id).where(
+            runs_of_others = select(run.c.id).where(
                 run.c.project_id == project_id, run.c.author_id.is_distinct_from(owner_id)
             )
-            return owner_id is not None and connection.execute(others.limit(1)).first() is None
+            return owner_id is not None and connection.execute(runs_of_others.limit(1)).first() is None
 
     @in_transaction
     def add(

@@ -16,7 +16,7 @@ from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_respons
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import RunView
 from runvitals.server.runs import console_search
-from runvitals.server.runs.console_search import ConsoleMatch, ConsoleMatches, LinePlace
+from runvitals.server.runs.console_search import ConsoleMatch, ConsoleMatches, LinePosition
 from runvitals.server.runs.output_window import output_around
 from runvitals.server.runs.routes.output_models import ConsoleAnswer, ConsoleMatchesAnswer
 from runvitals.server.runs.routes.parameters import TheRun
@@ -80,10 +80,10 @@ async def run_console_matches(
             words: partial(console_search.contains, words),
             regex: partial(console_search.matches, regex),
         }
-        test = next((make() for given, make in tests.items() if given), None) or console_search.is_error()
-        found = ConsoleMatches(limit, LinePlace.parse(after) if after else None)
-        console_search.search(view.console_pieces(), test, context, found, _ends)
-        return json_bytes(_answer(found))
+        test = next((make() for text, make in tests.items() if text), None) or console_search.is_error()
+        matches = ConsoleMatches(limit, LinePosition.parse(after) if after else None)
+        console_search.search(view.console_pieces(), test, context, matches, _ends)
+        return json_bytes(_answer(matches))
 
     return await json_response(request, await read_or_422(run, read))
 
@@ -93,12 +93,12 @@ def _ends(searched: int) -> bool:
     return searched > _MOST_SEARCHED or deadline.has_passed() or (left_s is not None and left_s < _LEFT_S)
 
 
-def _answer(found: ConsoleMatches) -> dict[str, Any]:
-    matches: list[ConsoleMatch] = found.newest_first()
+def _answer(found_lines: ConsoleMatches) -> dict[str, Any]:
+    matches: list[ConsoleMatch] = found_lines.newest_first()
     return {
         "matches": [match._asdict() for match in matches],
-        "total": found.total,
-        "next": str(matches[-1].place) if found.has_older else None,
-        "searched": found.searched,
-        "complete": found.complete,
+        "total": found_lines.total,
+        "next": str(matches[-1].position) if found_lines.has_older else None,
+        "searched": found_lines.searched,
+        "complete": found_lines.complete,
     }

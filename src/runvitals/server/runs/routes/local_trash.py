@@ -37,5 +37,5 @@ async def remove_runs(request: Request, library: TheEditableLibrary, body: RunsT
     """Delete the folders of runs that are in the trash and no longer running. This cannot be undone."""
     if not isinstance(library, JournalChanges):
         raise HTTPException(405, f"{request.method} {request.url.path}: only on the page of a machine")
-    removed, kept = await library.remove(body.runs)
-    return RemovedRuns(removed=removed, kept=kept)
+    removed, problems = await library.remove(body.runs)
+    return RemovedRuns(removed=removed, kept=problems)

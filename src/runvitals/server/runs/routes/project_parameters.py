@@ -103,8 +103,8 @@ def project_detail(
     """Return the fields of a `ProjectDetailSchema`."""
     row = access.accounts.owned_projects.get(project_id)
     if not access.may(requester, Action.PROJECT_READ, resource_of(access, row)):
-        shown = ("name", "entity", "visibility", "owner")
-        return {field: getattr(row, field) for field in shown}
+        public_fields = ("name", "entity", "visibility", "owner")
+        return {field: getattr(row, field) for field in public_fields}
     user_id = requester.user_id
     starred = frozenset() if user_id is None else access.accounts.owned_projects.starred(user_id)
     return {

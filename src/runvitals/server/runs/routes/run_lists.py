@@ -91,8 +91,8 @@ async def run_groups(
         )
         order = _order(sort, {**names, **fields})
         groups = sorted_groups(groups, tuple(names.values()), tuple(fields.values()), order)
-    shown = [_group(group, tuple(names), fields) for group in groups]
-    return page_in_order("groups", shown, PageRequest(limit, after))
+    shown_groups = [_group(group, tuple(names), fields) for group in groups]
+    return page_in_order("groups", shown_groups, PageRequest(limit, after))
 
 
 def _order(sort: str, names: dict[str, str]) -> str:

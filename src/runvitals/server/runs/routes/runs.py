@@ -90,8 +90,8 @@ async def list_runs(
         names = goal_lines.names_of(page.runs) if goal else ()
         lines: goal_lines.Lines = {}
         if names:
-            few, shown = min(limit, goal_lines.MAX_RUNS), ShownColumns(sparklines=names)
-            first = await library.page(run_filter, requested.sort, few, after, _nothing, shown, skip)
+            few, goal_columns = min(limit, goal_lines.MAX_RUNS), ShownColumns(sparklines=names)
+            first = await library.page(run_filter, requested.sort, few, after, _nothing, goal_columns, skip)
             lines = goal_lines.lines_of(first)
 
     def encode() -> bytes:

@@ -50,9 +50,9 @@ async def usual_columns(library: TheLibrary, run_filter: TheFilter) -> Any:
     training.
     """
     choices = await library.choices(run_filter)
-    found = choose_goal(logged_names(choices), await newest_definitions(library, run_filter))
+    goal = choose_goal(logged_names(choices), await newest_definitions(library, run_filter))
     return {
-        "goal": None if found is None else {"name": found[0], "goal": found[1]},
+        "goal": None if goal is None else {"name": goal[0], "goal": goal[1]},
         "config": differing_config(choices),
     }
 

@@ -88,8 +88,8 @@ class ConsoleTable(StoredTable):
     def tail(self, run_id: int, max_bytes: int = KEPT_BYTES) -> ConsolePage:
         """Return the newest output of a run: at most `max_bytes`, but at least one piece if there is any."""
         with self._database.read() as connection:
-            kept = select(console_kept.c.dropped_bytes).where(console_kept.c.run_id == run_id)
-            dropped_bytes = connection.execute(kept).scalar() or 0
+            statement = select(console_kept.c.dropped_bytes).where(console_kept.c.run_id == run_id)
+            dropped_bytes = connection.execute(statement).scalar() or 0
             newest = (
                 select(console)
                 .where(console.c.run_id == run_id)
@@ -109,12 +109,12 @@ class ConsoleTable(StoredTable):
 
 def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
     lock_known_runs(connection, {piece.run_id for piece in pieces})
-    there = _there(connection, pieces)
+    stored_pieces = _find_stored(connection, pieces)
     # Keyed by identity: a request may contain the same piece twice.
     rows = {
         (piece.writer_id, piece.seq): _row(piece)
         for piece in pieces
-        if (piece.writer_id, piece.seq) not in there
+        if (piece.writer_id, piece.seq) not in stored_pieces
     }
     add_rows(connection, console, list(rows.values()))
     added: dict[int, int] = defaultdict(int)
@@ -146,7 +146,7 @@ def _rewrite(
         _count(connection, run_id, grown)
 
 
-def _there(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:
+def _find_stored(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:
     names = [(piece.writer_id, piece.seq) for piece in pieces]
     present: set[tuple[int, int]] = set()
     for first in range(0, len(names), _PIECES_PER_QUERY):

@@ -87,11 +87,9 @@ class EventTable(StoredTable):
             ValueError: data that is not valid JSON, or a number beyond 64 bits.
             UnknownRun: a run that does not exist.
         """
-        rows = [_row(stored) for stored in events]
-        runs = {stored.run_id for stored in events}
-        alerts = [
-            _alert(stored) for stored in events if stored.name == ALERT and stored.writer_id is not None
-        ]
+        rows = [_row(event) for event in events]
+        runs = {event.run_id for event in events}
+        alerts = [_alert(event) for event in events if event.name == ALERT and event.writer_id is not None]
         if rows:
             self._database.write(lambda connection: _add(connection, runs, rows, alerts))
 
@@ -114,10 +112,8 @@ class EventTable(StoredTable):
 
     def authors(self, events: Sequence[StoredEvent]) -> EventAuthors:
         """Return the users and service accounts that caused some events."""
-        user_ids = {stored.user_id for stored in events if stored.user_id is not None}
-        account_ids = {
-            stored.service_account_id for stored in events if stored.service_account_id is not None
-        }
+        user_ids = {event.user_id for event in events if event.user_id is not None}
+        account_ids = {event.service_account_id for event in events if event.service_account_id is not None}
         with self._database.read() as connection:
             return read_authors(connection, user_ids, account_ids)
 
@@ -149,25 +145,27 @@ def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]], ale
     add_events(connection, alerts)
 
 
-def _alert(stored: StoredEvent) -> RunEvent:
+def _alert(event: StoredEvent) -> RunEvent:
     """Return an alert of a training, for those who want to be notified."""
-    title = str(stored.data.get("title") or "")[:_MAX_TITLE]
-    data: dict[str, Any] = {"title": title, "text": stored.text[:_MAX_ALERT_TEXT]}
-    wait_s = stored.data.get("wait_s")
+    title = str(event.data.get("title") or "")[:_MAX_TITLE]
+    data: dict[str, Any] = {"title": title, "text": event.text[:_MAX_ALERT_TEXT]}
+    wait_s = event.data.get("wait_s")
     if isinstance(wait_s, (int, float)) and not isinstance(wait_s, bool) and wait_s == wait_s:  # not NaN
         data["wait_s"] = min(max(wait_s, 0), _MAX_WAIT_S)
-    key = f"{stored.writer_id}:{stored.seq}"
-    return RunEvent(stored.run_id, 0, "custom", stored.time_ms, key, stored.level, data)
+    key = f"{event.writer_id}:{event.seq}"
+    return RunEvent(event.run_id, 0, "custom", event.time_ms, key, event.level, data)
 
 
-def add_event(connection: Connection, stored: StoredEvent) -> None:
+def add_event(connection: Connection, stored_event: StoredEvent) -> None:
     """Add an event of the server, in the transaction of what it reports. The run must exist."""
-    add_rows(connection, event, [_row(stored)])
+    add_rows(connection, event, [_row(stored_event)])
 
 
-def add_to_runs(connection: Connection, which: ColumnElement[bool], stored: StoredEvent) -> None:
+def add_to_runs(connection: Connection, which: ColumnElement[bool], stored_event: StoredEvent) -> None:
     """Add an event of the server to all runs that fit, in the transaction of what it reports."""
-    values = {name: value for name, value in _row(stored).items() if value is not None and name != "run_id"}
+    values = {
+        name: value for name, value in _row(stored_event).items() if value is not None and name != "run_id"
+    }
     columns = [literal(value, event.c[name].type) for name, value in values.items()]
     chosen = select(run.c.id, *columns).where(which)
     connection.execute(insert(event).from_select(["run_id", *values], chosen))
@@ -178,9 +176,9 @@ def move_event(entity: str, project: str) -> tuple[str, str]:
     return "moved", f"Moved to {entity}/{project}"
 
 
-def change_of_run(run_id: int, by: Actor, now_ms: int, what: tuple[str, str]) -> StoredEvent:
-    """Return the event of a change. `what`: its name and text."""
-    name, text = what
+def change_of_run(run_id: int, by: Actor, now_ms: int, name_and_text: tuple[str, str]) -> StoredEvent:
+    """Return the event of a change, from its name and text."""
+    name, text = name_and_text
     account_id = by.id if by.kind == "service_account" else None
     return StoredEvent(run_id, now_ms, name, text=text, user_id=by.user_id, service_account_id=account_id)
 
@@ -200,28 +198,26 @@ def change_event(
 
 
 def tell_runs(
-    connection: Connection, which: ColumnElement[bool], by: Actor, now_ms: int, what: tuple[str, str]
+    connection: Connection, which: ColumnElement[bool], by: Actor, now_ms: int, name_and_text: tuple[str, str]
 ) -> None:
     """Add the event of a change to the runs that it concerned, in its transaction."""
-    add_to_runs(connection, which, change_of_run(0, by, now_ms, what))
+    add_to_runs(connection, which, change_of_run(0, by, now_ms, name_and_text))
 
 
-def _row(stored: StoredEvent) -> dict[str, Any]:
-    check_integers(f"event {stored.name!r}", time_ms=stored.time_ms, seq=stored.seq)
-    ids = {"user_id": stored.user_id, "service_account_id": stored.service_account_id}
+def _row(event: StoredEvent) -> dict[str, Any]:
+    check_integers(f"event {event.name!r}", time_ms=event.time_ms, seq=event.seq)
+    ids = {"user_id": event.user_id, "service_account_id": event.service_account_id}
     by = {name: number for name, number in ids.items() if number is not None}
     try:
-        body = dumps(
-            {"name": stored.name, "level": stored.level, "text": stored.text, "data": stored.data} | by
-        )
+        body = dumps({"name": event.name, "level": event.level, "text": event.text, "data": event.data} | by)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"event {stored.name!r} of run {stored.run_id} is not valid JSON: {error}") from None
+        raise ValueError(f"event {event.name!r} of run {event.run_id} is not valid JSON: {error}") from None
     return {
-        "run_id": stored.run_id,
-        "writer_id": stored.writer_id,
-        "seq": stored.seq,
-        "time_ms": stored.time_ms,
-        "level": shorten(stored.level, MAX_NAME),
-        "name": shorten(stored.name, MAX_NAME),
+        "run_id": event.run_id,
+        "writer_id": event.writer_id,
+        "seq": event.seq,
+        "time_ms": event.time_ms,
+        "level": shorten(event.level, MAX_NAME),
+        "name": shorten(event.name, MAX_NAME),
         "body": body.decode("ascii"),
     }

@@ -95,8 +95,8 @@ def compares(predicate: Predicate, number: int | None) -> Condition:
     """
     value = predicate.scalar
     if not is_field(predicate.field):
-        shown = value.number if value.kind == NUMBER else plain_text(str(predicate.value))
-        return Condition(compare(COLUMNS[predicate.field], predicate.operator, shown))
+        operand = value.number if value.kind == NUMBER else plain_text(str(predicate.value))
+        return Condition(compare(COLUMNS[predicate.field], predicate.operator, operand))
     if number is None:
         return Condition(false())
     conditions = [run_field.c.field_id == number, run_field.c.kind == value.kind]

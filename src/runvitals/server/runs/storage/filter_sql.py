@@ -75,8 +75,10 @@ def plan(
     scanned = math.inf if needed is None else needed / max(share, 1e-9)
     if driver is None or driver.listing is None or (smallest > FEW and smallest > scanned):
         return FilterPlan([condition.check for condition in conditions], listed=False)
-    others = [condition.check for condition in conditions if condition is not driver or not condition.exact]
-    return FilterPlan([run.c.id.in_(driver.listing), *others], listed=True)
+    other_checks = [
+        condition.check for condition in conditions if condition is not driver or not condition.exact
+    ]
+    return FilterPlan([run.c.id.in_(driver.listing), *other_checks], listed=True)
 
 
 def _conditions(
@@ -124,12 +126,12 @@ def _project_ids(connection: Connection, run_filter: Filter) -> list[int] | None
 
 
 def _by_author(connection: Connection, name: str) -> Condition:
-    named = (
+    statement = (
         select(user_account.c.id)
         .join(entity, entity.c.id == user_account.c.entity_id)
         .where(entity.c.name == plain_text(name), user_account.c.deleted_ms.is_(None))
     )
-    author_id = connection.execute(named).scalar()
+    author_id = connection.execute(statement).scalar()
     if author_id is None:
         return Condition(false())
     return Condition(run.c.author_id == author_id, select(run.c.id).where(run.c.author_id == author_id))

@@ -75,7 +75,7 @@ def _condition(
 ) -> Condition:
     condition = term.condition
     if isinstance(condition, (AnyOf, AllOf)):
-        parts = [term_condition(connection, one, numbers, now_ms, among) for one in condition.terms]
+        parts = [term_condition(connection, part, numbers, now_ms, among) for part in condition.terms]
         if isinstance(condition, AnyOf):
             return _any_of(parts)
         return Condition(and_(true(), *(part.check for part in parts)))
@@ -91,10 +91,10 @@ def _condition(
     assert isinstance(condition, FieldComparison)
     return _any_of(
         [
-            _matches_field(connection, one, numbers.get(plain_text(one.field)), among)
-            if isinstance(one, FieldMatch)
-            else compares(one, numbers.get(plain_text(one.field)))
-            for one in condition.alternatives
+            _matches_field(connection, comparison, numbers.get(plain_text(comparison.field)), among)
+            if isinstance(comparison, FieldMatch)
+            else compares(comparison, numbers.get(plain_text(comparison.field)))
+            for comparison in condition.alternatives
         ]
     )
 
@@ -107,10 +107,10 @@ def _has_label(
         states = {pattern.text for pattern in condition.patterns if pattern.kind != "regex"}
         states |= {state for state in STATES for expression in expressions if finder(expression)(state)}
         return in_states(states, now_ms) if states else Condition(false())
-    others = tuple(pattern for pattern in condition.patterns if pattern.kind != "regex")
+    plain_patterns = tuple(pattern for pattern in condition.patterns if pattern.kind != "regex")
     conditions = [label_found(connection, condition.label, expression, among) for expression in expressions]
-    if others:
-        conditions.append(_OF_LABEL[condition.label](connection, others))
+    if plain_patterns:
+        conditions.append(_OF_LABEL[condition.label](connection, plain_patterns))
     return _any_of(conditions)
 
 
@@ -121,8 +121,10 @@ def _has_field(connection: Connection, name: str) -> Condition:
     """
     plain = plain_text(name)
     within = and_(field.c.name >= f"{plain}.", field.c.name < f"{plain}/")  # "/" comes after "."
-    named = connection.execute(select(field.c.id).where(or_(field.c.name == plain, within))).scalars().all()
-    having = select(run_field.c.run_id).where(run_field.c.field_id.in_(named)).distinct()
+    field_ids = (
+        connection.execute(select(field.c.id).where(or_(field.c.name == plain, within))).scalars().all()
+    )
+    having = select(run_field.c.run_id).where(run_field.c.field_id.in_(field_ids)).distinct()
     return _of_run(having, run_field.c.run_id, indexed=True)
 
 
@@ -150,7 +152,7 @@ def matches_any(
     """
     exact = [plain_text(pattern.text) for pattern in patterns if pattern.kind == "exact"]
     conditions: list[ColumnElement[bool]] = [column.in_(exact)] if exact else []
-    conditions += [_like(connection, column, other, folds) for other in patterns if other.kind != "exact"]
+    conditions += [_like(connection, column, part, folds) for part in patterns if part.kind != "exact"]
     return or_(*conditions)
 
 
@@ -226,8 +228,8 @@ def _by_verdict(connection: Connection, patterns: Sequence[TextPattern]) -> Cond
 
 
 def _by_project(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
-    named = select(project.c.id).where(matches_any(connection, project.c.name, patterns))
-    return of_projects(connection, connection.execute(named).scalars().all())
+    statement = select(project.c.id).where(matches_any(connection, project.c.name, patterns))
+    return of_projects(connection, connection.execute(statement).scalars().all())
 
 
 def _by_entity(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
@@ -240,12 +242,12 @@ def _by_entity(connection: Connection, patterns: Sequence[TextPattern]) -> Condi
 
 
 def _by_user(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
-    named = (
+    user_ids = (
         select(user_account.c.id)
         .join(entity, entity.c.id == user_account.c.entity_id)
         .where(matches_any(connection, entity.c.name, patterns), user_account.c.deleted_ms.is_(None))
     )
-    authors = run.c.author_id.in_(named)
+    authors = run.c.author_id.in_(user_ids)
     return Condition(authors, select(run.c.id).where(authors))
 
 

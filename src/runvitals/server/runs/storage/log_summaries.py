@@ -79,15 +79,15 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
     """
     runs = lock_known_runs(connection, {rows.run_id for rows in batches})
     documents = read_documents(connection, runs, (LOGGED, TALLY, DELETED, _METRICS, _SUMMARY))
-    shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
-    before = _fields(documents, shown)
-    for key in shown:
+    keys = {SectionKey(run_id, LOGGED, "") for run_id in runs}
+    before = _fields(documents, keys)
+    for key in keys:
         fresh = [rows for rows in batches if rows.run_id == key.run_id]
         defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
         tally = documents.get(key._replace(section=TALLY), SectionDocument())
         documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, fresh, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
-    search_columns.write_fields(connection, before, _fields(documents, shown))
+    search_columns.write_fields(connection, before, _fields(documents, keys))
 
 
 def replace_logged_rows(
@@ -115,8 +115,8 @@ def replace_logged_rows(
     for name in (_STATE, _LAST_STEP):
         tally.values.pop(name, None)
     defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
-    left = [LoggedRows(run_id, "", 0, now_ms, metrics, last_step=last_step)]
-    documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, left, defined)
+    rows = [LoggedRows(run_id, "", 0, now_ms, metrics, last_step=last_step)]
+    documents[key._replace(section=TALLY)], documents[key] = _add_rows(tally, rows, defined)
     write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, _fields(documents, {key}))
     return names
@@ -144,7 +144,7 @@ def _add_rows(
     if is_summary_state(before.values.get(_STATE)):
         summary.restore(before.values[_STATE])
     seqs: dict[str, dict[str, int]] = dict(before.values.get(_SEQS) or {})
-    stored: dict[str, Sequence[Sequence[int]]] = dict(before.values.get(_STORED) or {})
+    stored_seqs: dict[str, Sequence[Sequence[int]]] = dict(before.values.get(_STORED) or {})
     set_ms = before.set_ms
     last_step = before.values.get(_LAST_STEP)
     for rows in batches:
@@ -152,9 +152,9 @@ def _add_rows(
             last_step = rows.last_step if last_step is None else max(last_step, rows.last_step)
         if rows.what == "all":
             set_ms = max(set_ms, _add(summary, _without_included(summary, rows.metrics)))
-            stored.update(rows.stored)
+            stored_seqs.update(rows.stored)
             continue
-        if rows.what == "sent" and any(a <= rows.seq <= b for a, b in stored.get(rows.writer, ())):
+        if rows.what == "sent" and any(a <= rows.seq <= b for a, b in stored_seqs.get(rows.writer, ())):
             continue
         of_writer = seqs.pop(rows.writer, {})
         included = of_writer.get(str(rows.names), -1)
@@ -164,7 +164,7 @@ def _add_rows(
         seqs[rows.writer] = of_writer  # keeps the order of last use
     while len(seqs) > _MAX_WRITERS:
         del seqs[next(iter(seqs))]
-    tally = {_STATE: summary.state(), _SEQS: seqs, **({_STORED: stored} if stored else {})}
+    tally = {_STATE: summary.state(), _SEQS: seqs, **({_STORED: stored_seqs} if stored_seqs else {})}
     if last_step is not None:
         tally[_LAST_STEP] = last_step
     state = SectionDocument(tally, set_ms)

@@ -96,8 +96,8 @@ class MediaTable(StoredTable):
     def remove_files(self, run_id: int, name: str) -> None:
         """Forget a saved file of a run, or those in a folder."""
         inside = (media.c.key >= f"{name}/", media.c.key < f"{name}0")
-        named = or_(media.c.key == name, and_(*inside))
-        statement = delete(media).where(media.c.run_id == run_id, media.c.kind == model.FILE, named)
+        is_chosen = or_(media.c.key == name, and_(*inside))
+        statement = delete(media).where(media.c.run_id == run_id, media.c.kind == model.FILE, is_chosen)
         self._database.write(lambda connection: connection.execute(statement))
 
     def remove_named_files(self, run_id: int, names: Collection[str]) -> list[str]:
@@ -105,11 +105,11 @@ class MediaTable(StoredTable):
 
         def remove(connection: Connection) -> list[str]:
             of_run = (media.c.run_id == run_id, media.c.kind == model.FILE)
-            named = (*of_run, media.c.key.in_([plain_text(name) for name in names]))
-            known = set(connection.execute(select(media.c.key).where(*named).distinct()).scalars())
-            missing = [name for name in names if plain_text(name) not in known]
+            conditions = (*of_run, media.c.key.in_([plain_text(name) for name in names]))
+            known_keys = set(connection.execute(select(media.c.key).where(*conditions).distinct()).scalars())
+            missing = [name for name in names if plain_text(name) not in known_keys]
             if not missing:
-                connection.execute(delete(media).where(*named))
+                connection.execute(delete(media).where(*conditions))
             return missing
 
         return self._database.write(remove)
@@ -282,13 +282,13 @@ class MediaTable(StoredTable):
             .join(stored_file, stored_file.c.id == artifact_entry.c.file_id)
             .where(stored_file.c.sha256 == sha256)
         )
-        named = select(media.c.id).where(
+        media_ids = select(media.c.id).where(
             media.c.run_id == run_id, media.c.kind != model.ARTIFACT, media.c.body.contains(sha256)
         )
         with self._database.read() as connection:
             if connection.execute(of_artifact.limit(1)).first() is None:
                 return False
-            return connection.execute(named.limit(1)).first() is None
+            return connection.execute(media_ids.limit(1)).first() is None
 
 
 def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> list[ColumnElement[bool]]:
@@ -334,14 +334,14 @@ def _share_files(
 ) -> None:
     """Give a run the files of records of another one that has sent them."""
     digests = {item.get("sha256") for row in rows for item in loads(row["body"].encode("ascii"))}
-    named = sorted(digest for digest in digests if isinstance(digest, str))
-    for first in range(0, len(named), _NAMES_PER_QUERY):
+    valid_digests = sorted(digest for digest in digests if isinstance(digest, str))
+    for first in range(0, len(valid_digests), _NAMES_PER_QUERY):
         theirs = (
             select(run_file.c.file_id)
             .join(stored_file, stored_file.c.id == run_file.c.file_id)
             .where(
                 run_file.c.run_id == source_id,
-                stored_file.c.sha256.in_(named[first : first + _NAMES_PER_QUERY]),
+                stored_file.c.sha256.in_(valid_digests[first : first + _NAMES_PER_QUERY]),
             )
         )
         files = [
@@ -356,19 +356,19 @@ def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> 
     add_rows(connection, media, rows)
 
 
-def _row(stored: StoredMedia) -> dict[str, Any]:
-    check_integers(f"media {stored.key!r}", time_ms=stored.time_ms, seq=stored.seq)
+def _row(stored_media: StoredMedia) -> dict[str, Any]:
+    check_integers(f"media {stored_media.key!r}", time_ms=stored_media.time_ms, seq=stored_media.seq)
     try:
-        items = dumps(stored.items)
+        items = dumps(stored_media.items)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"media {stored.key!r} are not valid JSON: {error}") from None
+        raise ValueError(f"media {stored_media.key!r} are not valid JSON: {error}") from None
     return {
-        "run_id": stored.run_id,
-        "writer_id": stored.writer_id,
-        "seq": stored.seq,
-        "time_ms": stored.time_ms,
-        "step": stored.step,
-        "key": plain_text(stored.key),
-        "kind": plain_text(stored.kind),
+        "run_id": stored_media.run_id,
+        "writer_id": stored_media.writer_id,
+        "seq": stored_media.seq,
+        "time_ms": stored_media.time_ms,
+        "step": stored_media.step,
+        "key": plain_text(stored_media.key),
+        "kind": plain_text(stored_media.kind),
         "body": items.decode("ascii"),
     }

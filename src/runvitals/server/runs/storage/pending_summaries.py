@@ -80,7 +80,7 @@ class PendingSummaries(StoredTable):
         self._metrics = metrics
         self._clock = clock
         self.server = 0
-        self._known: set[_Key] = set()
+        self._included: set[_Key] = set()
         self._restored: set[int] = set()
         self._active_s: dict[int, float] = {}
         self._gathered: dict[_Key, GatheredRows] = {}
@@ -89,7 +89,7 @@ class PendingSummaries(StoredTable):
 
     def gathers(self, run_id: int, writer: str, names: int) -> bool:
         """Return whether further rows may be gathered: after a crash the summary would be computed again."""
-        return (run_id, writer, names) in self._known or run_id in self._restored
+        return (run_id, writer, names) in self._included or run_id in self._restored
 
     def gather(self, columns: GatheredRows) -> None:
         """Add rows within a second. Their samples are durable and were not stored before."""
@@ -109,18 +109,18 @@ class PendingSummaries(StoredTable):
             UnknownRun: one of the runs does not exist.
         """
         with self._writing:
-            named = self._with_names(batches)
+            named_rows = self._with_names(batches)
             run_ids = {columns.run_id for columns in batches}
 
             def write(connection: Connection) -> None:
-                add_logged_rows(connection, named)
+                add_logged_rows(connection, named_rows)
                 self._note(connection, run_ids)
 
             self._database.write(write)
             with self._changing:
-                if len(self._known) >= _MAX_KNOWN:
-                    self._known.clear()
-                self._known.update((batch.run_id, batch.writer, batch.names) for batch in batches)
+                if len(self._included) >= _MAX_KNOWN:
+                    self._included.clear()
+                self._included.update((batch.run_id, batch.writer, batch.names) for batch in batches)
                 self._active_s.update(dict.fromkeys(run_ids, self._clock()))
 
     def flush(self, run_ids: Iterable[int] | None = None) -> None:
@@ -132,11 +132,11 @@ class PendingSummaries(StoredTable):
             summaries = self._take(ids)
             runs = sorted({run_id for run_id, _, _ in summaries})
             for first in range(0, len(runs), _RUNS_PER_WRITE):
-                some = set(runs[first : first + _RUNS_PER_WRITE])
+                part = set(runs[first : first + _RUNS_PER_WRITE])
                 try:
-                    self._write({key: summaries[key] for key in summaries if key[0] in some})
+                    self._write({key: summaries[key] for key in summaries if key[0] in part})
                 except BaseException:
-                    self._put_back({key: summaries[key] for key in summaries if key[0] >= min(some)})
+                    self._put_back({key: summaries[key] for key in summaries if key[0] >= min(part)})
                     raise
 
     def flush_for_readers(self, run_ids: Iterable[int] | None = None) -> None:
@@ -166,7 +166,7 @@ class PendingSummaries(StoredTable):
                 }
                 if not idle:
                     return
-                self._known = {key for key in self._known if key[0] not in idle}
+                self._included = {key for key in self._included if key[0] not in idle}
                 self._restored -= idle
                 for run_id in idle:
                     del self._active_s[run_id]
@@ -243,11 +243,11 @@ class PendingSummaries(StoredTable):
 
         def work(connection: Connection) -> None:
             add_logged_rows(connection, [rows])
-            left = (
+            conditions = (
                 pending_summary.c.run_id == rows.run_id,
                 pending_summary.c.server.in_(self._find_ended_servers(connection)),
             )
-            connection.execute(delete(pending_summary).where(*left))
+            connection.execute(delete(pending_summary).where(*conditions))
             self._note(connection, [rows.run_id])
 
         self._database.write(work)
@@ -275,13 +275,13 @@ class PendingSummaries(StoredTable):
                 self._gathered[key] = columns
 
     def _write(self, summaries: dict[_Key, GatheredRows]) -> None:
-        named = [
+        named_rows = [
             columns.rows(self._metrics.keys(columns.metric_ids), "new") for columns in summaries.values()
         ]
         try:
-            self._database.write(lambda connection: add_logged_rows(connection, named))
+            self._database.write(lambda connection: add_logged_rows(connection, named_rows))
         except UnknownRun:  # deleted for good a moment ago
-            runs = {rows.run_id for rows in named}
+            runs = {rows.run_id for rows in named_rows}
             if len(runs) == 1:
                 return
             for run_id in sorted(runs):

@@ -23,22 +23,22 @@ def set_author(database: Database, run_id: int, name: str | None, by: Actor, now
     """
 
     def work(connection: Connection) -> None:
-        places = read_places(connection, run.c.id == run_id)
-        if not places:
+        run_places = read_places(connection, run.c.id == run_id)
+        if not run_places:
             raise UnknownRun(f"there is no run with id {run_id}")
-        [place] = places
-        author_id = None if name is None else _member(connection, place, name)
+        [run_place] = run_places
+        author_id = None if name is None else _member(connection, run_place, name)
         connection.execute(update(run).where(run.c.id == run_id).values(author_id=author_id))
-        owner = None if place.entity_id is None else (place.entity_id, place.entity or "")
-        before = {"author": _name(connection, place.author_id)}
+        owner = None if run_place.entity_id is None else (run_place.entity_id, run_place.entity or "")
+        before = {"author": _name(connection, run_place.author_id)}
         record(
             connection,
             now_ms,
             by,
             "run.set_author",
             entity=owner,
-            project=place.project,
-            run=place.uid,
+            project=run_place.project,
+            run=run_place.uid,
             before=before,
             after={"author": name},
         )
@@ -46,11 +46,11 @@ def set_author(database: Database, run_id: int, name: str | None, by: Actor, now
     database.write(work)
 
 
-def _member(connection: Connection, place: RunPlace, name: str) -> int:
-    own_space = entity.c.id == place.entity_id
+def _member(connection: Connection, run_place: RunPlace, name: str) -> int:
+    own_space = entity.c.id == run_place.entity_id
     in_team = (
         select(membership.c.id)
-        .where(membership.c.user_id == user_account.c.id, membership.c.team_id == place.entity_id)
+        .where(membership.c.user_id == user_account.c.id, membership.c.team_id == run_place.entity_id)
         .exists()
     )
     statement = (
@@ -64,7 +64,7 @@ def _member(connection: Connection, place: RunPlace, name: str) -> int:
     )
     user_id: int | None = connection.execute(statement).scalar()
     if user_id is None:
-        raise NotFound(f"{name!r} is no active member of {place.entity}")
+        raise NotFound(f"{name!r} is no active member of {run_place.entity}")
     return user_id
 
 

@@ -41,13 +41,13 @@ class MatchingRuns:
     """
 
     connection: Connection
-    wanted: Filter
+    run_filter: Filter
     now_ms: int
     also: Sequence[Condition] = ()
 
     def plan(self, needed: int | None, project_indexed: bool = True) -> FilterPlan:
         """Return how to find them; the arguments are those of `filter_sql.plan`."""
-        return plan(self.connection, self.wanted, self.now_ms, needed, project_indexed, self.also)
+        return plan(self.connection, self.run_filter, self.now_ms, needed, project_indexed, self.also)
 
     def positions(self, sort: RunSort, limit: int, after: SortKey | None, skip: int) -> list[SortKey]:
         """Their positions in the order of the first part of `sort`; without a value, the newest first."""

@@ -127,8 +127,22 @@ def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> li
 
 
 def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
-    run_id, uid, project_id, project_name, name, group, job_type, started_ms, last_ms, until_ms, *others = row
-    state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms, *owners = others
+    (
+        run_id,
+        uid,
+        project_id,
+        project_name,
+        name,
+        group,
+        job_type,
+        started_ms,
+        last_ms,
+        until_ms,
+        *later_columns,
+    ) = row
+    state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms, *owners = (
+        later_columns
+    )
     entity_name, *author = owners[:6]
     running = until_ms is not None and until_ms >= now_ms
     end_ms = now_ms if running and abs(now_ms - last_ms) <= _NEAR_MS else last_ms

@@ -122,8 +122,8 @@ class _Order:
         """Return those that come after a run with these values of the parts from this one on."""
         if part == len(self._parts):
             return self._by_id(runs, limit, 0, last_id)
-        value, *others = values
-        ids = self.ids_after(self._with(runs, part, value), part + 1, limit, others, last_id)
+        value, *later_values = values
+        ids = self.ids_after(self._with(runs, part, value), part + 1, limit, later_values, last_id)
         if value.value is not None:
             beyond = SortKey(value.kind, value.value, -1 if self._parts[part].descending else _BEYOND)
             ids += self.ids(runs, part, limit - len(ids), after=beyond)
@@ -204,13 +204,13 @@ def _value(position: SortKey) -> _Value:
 def _values(parts: Sequence[RunSort], keys: Sequence[Any]) -> list[_Value]:
     """Return the values of the parts, from those of their keys."""
     values: list[_Value] = []
-    left = iter(keys)
+    keys_left = iter(keys)
     for part in parts:
         if is_field(part.by):
-            kind, number, text = next(left), next(left), next(left)
+            kind, number, text = next(keys_left), next(keys_left), next(keys_left)
             values.append(_Value(kind, {NUMBER: number, TEXT: text}.get(kind)))
         else:
-            values.append(_Value(0, next(left)))
+            values.append(_Value(0, next(keys_left)))
     return values
 
 

@@ -69,8 +69,8 @@ class RunStatisticsTable(StoredTable):
         )
         with self._database.read() as connection:
             if newer_than:
-                others = among(connection, run.c.id, among_runs)
-                statement = statement.where(or_(run.c.id > newer_than, others))
+                is_among_runs = among(connection, run.c.id, among_runs)
+                statement = statement.where(or_(run.c.id > newer_than, is_among_runs))
             return [DueRun(*row) for row in connection.execute(statement)]
 
     def running(self, now_ms: int) -> set[int]:

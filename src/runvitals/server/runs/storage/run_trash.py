@@ -40,9 +40,9 @@ def set_in_trash(
     for run_id, deleted_ms in rows:
         key = SectionKey(run_id, "run", "")
         document = documents.get(key, SectionDocument())
-        known = document.values.get(_DELETED)
-        latest_ms = document.time_of(_DELETED) if known is not None else 0
-        if deleted_ms is not None and known is not True:  # it went there with its project
+        was_in_trash = document.values.get(_DELETED)
+        latest_ms = document.time_of(_DELETED) if was_in_trash is not None else 0
+        if deleted_ms is not None and was_in_trash is not True:  # it went there with its project
             latest_ms = max(latest_ms, deleted_ms)
         set_ms = max(now_ms, latest_ms) if at_ms is None else min(at_ms, now_ms)
         if set_ms < latest_ms:

@@ -93,8 +93,8 @@ class RunTable(StoredTable):
     def place(self, run_id: int) -> RunPlace | None:
         """Return the project and owner of a run, by its integer id; None if there is none."""
         with self._database.read() as connection:
-            places = read_places(connection, run.c.id == run_id)
-        return places[0] if places else None
+            run_places = read_places(connection, run.c.id == run_id)
+        return run_places[0] if run_places else None
 
     def places(self, uid: str) -> list[RunPlace]:
         """Return the projects and owners of the runs with this run id, also of those in the trash."""
@@ -168,10 +168,10 @@ class RunTable(StoredTable):
         }
         if by not in columns:
             raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
-        what = columns[by].label("what")
+        counted = columns[by].label("what")
         with self._read_fields() as connection:
             conditions = plan(connection, run_filter, now_ms, needed=None).where
-            statement = select(what, func.count()).where(*conditions).group_by(what)
+            statement = select(counted, func.count()).where(*conditions).group_by(counted)
             if by == "tag":
                 statement = statement.join(run_tag, run_tag.c.run_id == run.c.id)
             if by == "project":
@@ -343,19 +343,21 @@ class RunTable(StoredTable):
         ids = list(run_ids)
         theirs = among(connection, run.c.id, ids) & run.c.deleted_ms.is_not(None)
         connection.execute(select(run.c.id).where(theirs).with_for_update())
-        places = read_places(connection, theirs)
-        remember_purged(connection, ((place.entity_id, place.uid) for place in places), now_ms)
-        for place in places:
-            if place.entity_id is not None and place.entity is not None:
-                owner = (place.entity_id, place.entity)
+        run_places = read_places(connection, theirs)
+        remember_purged(
+            connection, ((run_place.entity_id, run_place.uid) for run_place in run_places), now_ms
+        )
+        for run_place in run_places:
+            if run_place.entity_id is not None and run_place.entity is not None:
+                owner = (run_place.entity_id, run_place.entity)
                 record(
                     connection,
                     now_ms,
                     SYSTEM,
                     "run.purge",
                     entity=owner,
-                    project=place.project,
-                    run=place.uid,
+                    project=run_place.project,
+                    run=run_place.uid,
                 )
         connection.execute(delete(run).where(theirs))
 

@@ -61,19 +61,23 @@ def ensure_named_projects(
 
     A name is that of a project of the run's own entity.
     """
-    named = {
+    project_times = {
         (update.run_id, project_name(update.values["project"])): update.time_ms
         for update in updates
         if update.section == "run" and "project" in update.values
     }
-    if not named:
+    if not project_times:
         return {}
-    of_runs = among(connection, run.c.id, {run_id for run_id, _ in named})
+    of_runs = among(connection, run.c.id, {run_id for run_id, _ in project_times})
     statement = select(run.c.id, run.c.entity_id, run.c.author_id).where(of_runs)
     owners = {row.id: ProjectOwner(row.entity_id, row.author_id) for row in connection.execute(statement)}
-    keys = [(name, owners[run_id]) for run_id, name in named if run_id in owners]
-    ids = ensure_projects(connection, keys, max(named.values()))
-    return {(run_id, name): ids[owners[run_id].entity_id, name] for run_id, name in named if run_id in owners}
+    keys = [(name, owners[run_id]) for run_id, name in project_times if run_id in owners]
+    ids = ensure_projects(connection, keys, max(project_times.values()))
+    return {
+        (run_id, name): ids[owners[run_id].entity_id, name]
+        for run_id, name in project_times
+        if run_id in owners
+    }
 
 
 def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:

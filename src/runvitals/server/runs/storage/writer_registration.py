@@ -98,9 +98,9 @@ class WriterRegistration:
         """
         check_run_id(self.run)
         check_writer(self.writer)
-        for what in ("role", "host"):
-            if getattr(self, what) is not None:
-                checked_name(what, getattr(self, what))
+        for field_name in ("role", "host"):
+            if getattr(self, field_name) is not None:
+                checked_name(field_name, getattr(self, field_name))
         if self.interval_s is not None and not 0 < self.interval_s <= MAX_INTERVAL_S:
             expected = f"expected over 0 to {MAX_INTERVAL_S}"
             raise ValueError(f"invalid interval_s {self.interval_s!r} of {self.writer}; {expected}")
@@ -327,7 +327,7 @@ def _leave_default_project(
 
     Runs whose project was set explicitly, in their `run` section, are not moved.
     """
-    named = {
+    project_ids = {
         runs[entry.run_key]: projects[entry.sender.entity_id, project_name(entry.project)]
         for entry in new
         if entry.project and (entry.sender.entity_id, project_name(entry.project)) in projects
@@ -335,11 +335,13 @@ def _leave_default_project(
     keys = {(entry.sender.entity_id, DEFAULT_PROJECT) for entry in new}
     defaults = set(find_projects(connection, keys).values())
     statement = select(run.c.id).where(
-        among(connection, run.c.id, named), among(connection, run.c.project_id, defaults)
+        among(connection, run.c.id, project_ids), among(connection, run.c.project_id, defaults)
     )
-    unnamed = [run_id for run_id in connection.execute(statement).scalars() if named[run_id] not in defaults]
+    unnamed = [
+        run_id for run_id in connection.execute(statement).scalars() if project_ids[run_id] not in defaults
+    ]
     documents = read_documents(connection, unnamed, ["run"])
     for run_id in unnamed:
         about = documents.get(SectionKey(run_id, "run", ""))
         if about is None or not about.values.get("project"):
-            connection.execute(update(run).where(run.c.id == run_id).values(project_id=named[run_id]))
+            connection.execute(update(run).where(run.c.id == run_id).values(project_id=project_ids[run_id]))

@@ -194,8 +194,8 @@ class WriterTable(StoredTable):
             lock_known_runs(connection, {entry.run_id for entry in processes})
             statement = insert(connection, process)
             names = [field.name for field in fields(StoredProcess)[3:]]
-            kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in names}
-            statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=kept)
+            merged = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in names}
+            statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=merged)
             connection.execute(
                 statement,
                 [{**asdict(entry), "host": checked_name("host", entry.host)} for entry in processes],

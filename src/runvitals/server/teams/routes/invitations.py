@@ -74,9 +74,13 @@ def invitations(team: TheTeam, access: TheAccess, requester: TheRequester, page:
     now_ms = access.clock()
     access.accounts.invitations.expire(now_ms)
     rows = access.accounts.invitations.all(team.name, pending=False, since_ms=now_ms - ENDED_MS)
-    shown = access.may(requester, Action.MEMBER_READ_EMAIL, entity_of(access, team))
+    may_see_addresses = access.may(requester, Action.MEMBER_READ_EMAIL, entity_of(access, team))
     return page_of(
-        "invitations", rows, lambda row: row.id, page, lambda row: invitation_of(row, address=shown)
+        "invitations",
+        rows,
+        lambda row: row.id,
+        page,
+        lambda row: invitation_of(row, address=may_see_addresses),
     )
 
 

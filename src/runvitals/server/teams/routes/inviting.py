@@ -105,7 +105,7 @@ class Inviter:
 
     def _invite(self, invitee: str | None, target: Place, days: int, message: str) -> dict[str, Any]:
         address, user, refused = self._resolve(invitee, target)
-        shown = invitee or _LINK
+        invitee_text = invitee or _LINK
         if refused is not None:
             return refused
         try:
@@ -120,10 +120,10 @@ class Inviter:
                 org_role=target.org_role,
             )
         except AlreadyInvited:
-            return {"who": shown, "state": "already_invited"}
+            return {"who": invitee_text, "state": "already_invited"}
         except ValueError as error:
-            return {"who": shown, "state": "refused", "reason": str(error)}
-        return self._result(shown, row, secret, message)
+            return {"who": invitee_text, "state": "refused", "reason": str(error)}
+        return self._result(invitee_text, row, secret, message)
 
     def _resolve(
         self, invitee: str | None, target: Place

@@ -116,7 +116,7 @@ def team_members(
         member.picture = pictures.get(row.user_id)
         return member
 
-    listed = sorted_page("members", rows, lambda row: _place(row, sort), page, with_picture, descending)
+    listed = sorted_page("members", rows, lambda row: _sort_key(row, sort), page, with_picture, descending)
     return {**listed, "may": access.may_list(requester, entity_of(access, team), TEAM_ACTIONS)}
 
 
@@ -216,15 +216,15 @@ def _existing(access: AccessControl, requester: Requester, team: TeamRow, name: 
         access.hide(requester, f"member {name!r}")
 
 
-def _place(row: MemberRow, order: Order) -> str:
+def _sort_key(row: MemberRow, order: Order) -> str:
     """Return where a member stands in an order; members that are equal in it stand by name."""
-    places = {
+    sort_keys = {
         "name": "",
         "role": f"{_ROLES.index(Role(row.role))} {row.custom_role or ''} ",
         "last_active": f"{row.last_seen_ms or 0:020} ",
         "joined": f"{row.created_ms:020} ",
     }
-    return places[order] + row.name
+    return sort_keys[order] + row.name
 
 
 def _to_csv(member: MemberSchema) -> dict[str, Any]:

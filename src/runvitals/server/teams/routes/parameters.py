@@ -52,8 +52,10 @@ class AutomationOwner(NamedTuple):
 def the_automation_owner(team: TeamName, access: TheAccess, requester: TheRequester) -> AutomationOwner:
     """Return the team of the path or the organisation, or raise 404; `needs` has checked the rights."""
     if team.lower() == ORGANISATION:
-        known = access.directory.entity_named(ORGANISATION)
-        number = access.accounts.ensure_organisation(access.clock()) if known is None else known.id
+        organisation = access.directory.entity_named(ORGANISATION)
+        number = (
+            access.accounts.ensure_organisation(access.clock()) if organisation is None else organisation.id
+        )
         return AutomationOwner(number, ORGANISATION)
     row = the_team(team, access, requester)
     return AutomationOwner(row.id, row.name)

@@ -328,11 +328,11 @@ def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount)
     return issuer
 
 
-def _key_of(access: AccessControl, account: str, team_id: int | None, shown: str) -> KeyRow:
+def _key_of(access: AccessControl, account: str, team_id: int | None, public_id: str) -> KeyRow:
     row = access.accounts.service_accounts.by_name(account, team_id)
-    key = access.accounts.keys.by_public_id(shown)
+    key = access.accounts.keys.by_public_id(public_id)
     if key.service_account_id != row.id:
-        raise NotFound(f"there is no key {shown!r}")
+        raise NotFound(f"there is no key {public_id!r}")
     return key
 
 

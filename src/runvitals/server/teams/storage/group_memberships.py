@@ -127,8 +127,8 @@ def _take(connection: Connection, user_id: int, row: _Present, by: Actor, now_ms
 
 
 def _name(connection: Connection, user_id: int) -> str:
-    named = select(entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
-    return str(connection.execute(named.where(user_account.c.id == user_id)).scalar_one())
+    statement = select(entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
+    return str(connection.execute(statement.where(user_account.c.id == user_id)).scalar_one())
 
 
 def _set_role(

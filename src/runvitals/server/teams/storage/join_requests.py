@@ -81,12 +81,12 @@ class JoinRequestTable(StoredTable):
         Not those that the user is in. Hidden ones too: the caller leaves out what is hidden.
         """
         mine = select(membership.c.team_id).where(membership.c.user_id == user_id)
-        shown = TEAMS.where(
+        statement = TEAMS.where(
             team.c.recommend_by_domain, entity.c.deleted_ms.is_(None), entity.c.id.not_in(mine)
         )
         with self._database.read() as connection:
             domains = _domains(connection, user_id)
-            rows = map(team_row, connection.execute(shown.order_by(entity.c.name)))
+            rows = map(team_row, connection.execute(statement.order_by(entity.c.name)))
             return [row for row in rows if domains & set(row.join_domains)]
 
     def joins_at_once(self, user_id: int, team: TeamRow) -> bool:

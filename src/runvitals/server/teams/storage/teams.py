@@ -141,13 +141,13 @@ class TeamTable(StoredTable):
             NameTaken: a user or team has, or had, the name.
             LimitReached: there are too many teams.
         """
-        shown = checked_display_name(display_name or name)
+        shown_name = checked_display_name(display_name or name)
         labels = checked_labels({"kind": kind, "company": company, "default_visibility": default_visibility})
         _check_count(connection)
         owner = claim_name(connection, "team", name, now_ms)
         values = {
             "entity_id": owner[0],
-            "display_name": shown,
+            "display_name": shown_name,
             "description": "",
             **labels,
             "profile": "{}",
@@ -241,8 +241,8 @@ class TeamTable(StoredTable):
         before = living_team(connection, name)
         changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
         if changed:
-            stored = {field: _to_column(value) for field, value in changed.items()}
-            connection.execute(update(team).where(team.c.entity_id == before.id).values(stored))
+            columns = {field: _to_column(value) for field, value in changed.items()}
+            connection.execute(update(team).where(team.c.entity_id == before.id).values(columns))
             old = {field: getattr(before, field) for field in changed}
             owner = (before.id, before.name)
             privacy = bool(changed.keys() & set(_SWITCHES))
@@ -372,8 +372,10 @@ def checked_labels(fields: Mapping[str, Any]) -> dict[str, Any]:
             if len(checked[name]) > _LONGEST[name]:
                 raise ValueError(f"the {name} is too long; expected at most {_LONGEST[name]} characters")
         elif value not in _CHOICES[name]:
-            what = "visibility" if name == "default_visibility" else f"{name.replace('_', ' ')} of a team"
-            raise ValueError(f"invalid {what} {value!r}; expected one of {', '.join(_CHOICES[name])}")
+            field_text = (
+                "visibility" if name == "default_visibility" else f"{name.replace('_', ' ')} of a team"
+            )
+            raise ValueError(f"invalid {field_text} {value!r}; expected one of {', '.join(_CHOICES[name])}")
     return checked
 
 

@@ -80,14 +80,14 @@ def storage_limit(access: AccessControl) -> int | None:
 
 
 def storage_use(
-    projects: list[ProjectStorage], named: list[ProjectStorage], limit: int | None
+    projects: list[ProjectStorage], listed: list[ProjectStorage], limit: int | None
 ) -> dict[str, Any]:
-    """The response about what projects store. `named`: those that it lists; the sums contain all."""
+    """The response about what projects store. `listed`: those that it lists; the sums contain all."""
     storage = {
         "bytes": sum(project.bytes for project in projects),
         "limit_bytes": limit,
         "by_kind": {kind: sum(project.by_kind[kind] for project in projects) for kind in KINDS},
         "trash_bytes": sum(project.trash for project in projects),
-        "by_project": named,
+        "by_project": listed,
     }
     return {"storage": storage}

@@ -78,9 +78,9 @@ def request_payment(
     )
     with answering(502, PaymentFailed):
         requested = provider.request(payment)
-    kept = {"provider": provider.name, "reference": requested.reference}
+    requested_payment = {"provider": provider.name, "reference": requested.reference}
     access.metadata_store.usage.documents.put(
-        payment_name(statement.number), kept, requester.actor, access.clock()
+        payment_name(statement.number), requested_payment, requester.actor, access.clock()
     )
     return _to_response(provider, requested)
 
@@ -89,12 +89,12 @@ def request_payment(
 def payment(number: Number, request: Request, access: TheAccess) -> dict[str, Any]:
     """The payment of a statement, as the service has it now."""
     statement = _payable(access, number)
-    kept = access.metadata_store.usage.documents.get(payment_name(statement.number or ""))
+    requested_payment = access.metadata_store.usage.documents.get(payment_name(statement.number or ""))
     provider = _required_provider(request)
-    if kept.get("provider") != provider.name:
+    if requested_payment.get("provider") != provider.name:
         raise HTTPException(404, f"no payment of {statement.number} was requested of {provider.name}")
     with answering(502, PaymentFailed):
-        return _to_response(provider, provider.find(kept["reference"]))
+        return _to_response(provider, provider.find(requested_payment["reference"]))
 
 
 def _provider(request: Request) -> PaymentProvider | None:

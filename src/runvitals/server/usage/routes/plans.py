@@ -128,10 +128,10 @@ def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
 @router.get("/billing/plans", needs("billing:read"), response_model=PlansPage)
 def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All plans by name, and who has which."""
-    rows, names = [_plan(one) for one in reports.plans.all()], reports.names()
+    rows, names = [_plan(plan) for plan in reports.plans.all()], reports.names()
     assigned = [
-        {"entity": names.get(("entity", one.entity_id)), "plan": one.plan, "valid_from": one.valid_from}
-        for one in reports.plans.assigned()
+        {"entity": names.get(("entity", plan.entity_id)), "plan": plan.plan, "valid_from": plan.valid_from}
+        for plan in reports.plans.assigned()
     ]
     return {**page_in_order("plans", rows, page), "assigned": assigned}
 

@@ -72,7 +72,7 @@ def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: Th
     """Set a price from a day on. The most specific one applies, then the newest."""
     if new.valid_to is not None and new.valid_to < new.valid_from:
         raise InvalidFields({"valid_to": "expected a day not before the first one"})
-    stored = StoredRate(
+    rate = StoredRate(
         new.category,
         new.device_glob if new.category == "device_hours" else "*",
         round(new.price * MICRO),
@@ -82,7 +82,7 @@ def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: Th
         requester.actor.name,
     )
     with answering(409, PeriodIssued):
-        added = reports.rates.add(stored, requester.actor, access.clock())
+        added = reports.rates.add(rate, requester.actor, access.clock())
     return _rate_json(added, reports.settings().currency)
 
 

@@ -153,7 +153,7 @@ def statement(number: Number, access: TheAccess, requester: TheRequester, page: 
     first = page.after_id
     part = lines[first : first + page.limit]
     end = first + len(part)
-    shown = [
+    listed_lines = [
         {
             "text": line.text,
             "project": line.project,
@@ -170,7 +170,7 @@ def statement(number: Number, access: TheAccess, requester: TheRequester, page: 
     (about,) = _to_rows(access, [shown_statement])
     return {
         **about,
-        "lines": shown,
+        "lines": listed_lines,
         "total_lines": len(lines),
         "next": str(end) if end < len(lines) else None,
     }

@@ -188,8 +188,8 @@ def _entities(access: AccessControl, requester: Requester, page: PageRequest, so
 
     def facts(number: int | None) -> _Facts:
         name, size = names.get(("entity", number or 0)) or "", sum(sizes[number].values())
-        known = times.get(number, StoredTimes())
-        return size, known.started_ms, known.last_ms, known.read_day, name
+        ages = times.get(number, StoredTimes())
+        return size, ages.started_ms, ages.last_ms, ages.read_day, name
 
     rows: list[dict[str, Any]] = []
     for number in _in_order(sizes, sort, facts):
@@ -219,50 +219,58 @@ async def _projects(
     owner = await run_in_threadpool(_entity, access, requester, name)
     library = shared_services_of(request).library
     project_ids = await run_in_threadpool(_known_projects, access, requester, owner)
-    stored = [
+    storages = [
         project
         for project in await library.storage(owner.id)
         if project_ids is None or project.project_id in project_ids
     ]
     ordered = _in_order(
-        stored, sort, lambda one: (one.bytes, one.started_ms, one.last_ms, one.read_day, one.project)
+        storages,
+        sort,
+        lambda storage: (
+            storage.bytes,
+            storage.started_ms,
+            storage.last_ms,
+            storage.read_day,
+            storage.project,
+        ),
     )
     listed = page_in_order("projects", ordered, page)
-    shown = await run_in_threadpool(_stored_projects, access, requester, listed["projects"])
+    rows = await run_in_threadpool(_stored_projects, access, requester, listed["projects"])
     return {
         **listed,
-        "projects": shown,
-        **_going(stored, await run_in_threadpool(_run_trash_ms, request, access)),
+        "projects": rows,
+        **_going(storages, await run_in_threadpool(_run_trash_ms, request, access)),
     }
 
 
 def _stored_projects(
-    access: AccessControl, requester: Requester, stored: list[ProjectStorage]
+    access: AccessControl, requester: Requester, storages: list[ProjectStorage]
 ) -> list[dict[str, Any]]:
     kept_ms = trash_ms(access)
     return [
         {
-            "project": one.project,
-            "runs": one.runs,
-            **one.by_kind,
-            "trash": one.trash,
-            "bytes": one.bytes,
-            "started_ms": one.started_ms,
-            "last_ms": one.last_ms,
-            "last_read": day_text(one.read_day),
-            "purged_ms": None if one.trashed_ms is None else one.trashed_ms + kept_ms,
-            "may": _may_delete(access, requester, one),
+            "project": storage.project,
+            "runs": storage.runs,
+            **storage.by_kind,
+            "trash": storage.trash,
+            "bytes": storage.bytes,
+            "started_ms": storage.started_ms,
+            "last_ms": storage.last_ms,
+            "last_read": day_text(storage.read_day),
+            "purged_ms": None if storage.trashed_ms is None else storage.trashed_ms + kept_ms,
+            "may": _may_delete(access, requester, storage),
         }
-        for one in stored
+        for storage in storages
     ]
 
 
-def _may_delete(access: AccessControl, requester: Requester, stored: ProjectStorage) -> list[str]:
+def _may_delete(access: AccessControl, requester: Requester, storage: ProjectStorage) -> list[str]:
     """Return `project:delete` for a project that is not in the trash and that the requester may delete."""
-    if stored.trashed_ms is not None:
+    if storage.trashed_ms is not None:
         return []
     try:
-        project = access.directory.project(stored.project_id)
+        project = access.directory.project(storage.project_id)
     except (NotFound, UnknownProject):  # removed a moment ago
         return []
     if project.owner_id is not None:
@@ -271,20 +279,20 @@ def _may_delete(access: AccessControl, requester: Requester, stored: ProjectStor
     return access.may_list(requester, project, _PROJECT_ACTIONS)
 
 
-def _going(stored: list[ProjectStorage], kept_ms: int) -> dict[str, Any]:
+def _going(storages: list[ProjectStorage], kept_ms: int) -> dict[str, Any]:
     """Return what the trash and the time to live will free."""
-    trashed = [since for one in stored for since in one.trashed_runs]
-    ends = [one.expires_ms for one in stored if one.expires_ms is not None]
+    trashed = [since for storage in storages for since in storage.trashed_runs]
+    ends = [storage.expires_ms for storage in storages if storage.expires_ms is not None]
     return {
         "trash": {
             "runs": len(trashed),
-            "bytes": sum(one.trash for one in stored),
+            "bytes": sum(storage.trash for storage in storages),
             "first_ms": min(trashed) + kept_ms if trashed else None,
             "last_ms": max(trashed) + kept_ms if trashed else None,
         },
         "expiring": {
-            "versions": sum(one.expiring for one in stored),
-            "bytes": sum(one.expiring_bytes for one in stored),
+            "versions": sum(storage.expiring for storage in storages),
+            "bytes": sum(storage.expiring_bytes for storage in storages),
             "first_ms": min(ends, default=None),
         },
     }
@@ -303,13 +311,13 @@ async def runs(
     """List the bytes of a project's runs now; `may` has `run:delete` for those they may delete."""
     owned = await run_in_threadpool(_project, access, requester, entity, project)
     library = shared_services_of(request).library
-    stored = await library.run_storage(owned.entity.id, owned.id)
+    storages = await library.run_storage(owned.entity.id, owned.id)
 
-    def facts(run: RunStorage) -> _Facts:
-        place = run.place
-        return run.bytes, place.started_ms, place.last_ms, place.read_day, f"{place.name}/{place.uid}"
+    def facts(storage: RunStorage) -> _Facts:
+        run = storage.run
+        return storage.bytes, run.started_ms, run.last_ms, run.read_day, f"{run.name}/{run.uid}"
 
-    listed = page_in_order("runs", _in_order(stored, sort, facts), page)
+    listed = page_in_order("runs", _in_order(storages, sort, facts), page)
     kept_ms = await run_in_threadpool(_run_trash_ms, request, access)
     runs = await run_in_threadpool(_with_rights, access, requester, owned, listed["runs"], kept_ms)
     return {**listed, "runs": runs}
@@ -333,7 +341,7 @@ def artifacts(
     may = access.may_list(requester, item, _ARTIFACT_ACTIONS)
     sizes = access.metadata_store.artifacts.collections.sizes(owned.id)
     ordered = _in_order(
-        sizes, sort, lambda one: (one.bytes, one.oldest_ms, one.newest_ms, one.read_day, one.name)
+        sizes, sort, lambda row: (row.bytes, row.oldest_ms, row.newest_ms, row.read_day, row.name)
     )
     rows = [{**asdict(size), "last_read": day_text(size.read_day), "may": may} for size in ordered]
     return page_in_order("artifacts", rows, page)
@@ -343,8 +351,8 @@ def _in_order(rows: Iterable[T], sort: str, facts: Callable[[T], _Facts]) -> lis
     """Return rows in an order. Of times the earliest comes first, and before it what is not known."""
 
     def key(row: T) -> tuple[int, str]:
-        size, started, last, read, name = facts(row)
-        times = {"started": started, "last": last, "read": read}
+        size, started, last, read_day, name = facts(row)
+        times = {"started": started, "last": last, "read": read_day}
         if sort in times:
             return times[sort] or -1, name
         return -size if sort == "bytes" else 0, name
@@ -394,26 +402,31 @@ def _run_trash_ms(request: Request, access: AccessControl) -> int:
 
 
 def _with_rights(
-    access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage], kept_ms: int
+    access: AccessControl, requester: Requester, project: Project, storages: list[RunStorage], kept_ms: int
 ) -> list[dict[str, Any]]:
     return [
         {
-            "run": run.place.uid,
-            "name": run.place.name,
-            "started_ms": run.place.started_ms,
-            "last_ms": run.place.last_ms,
-            "last_read": day_text(run.place.read_day),
-            "in_trash": run.place.in_trash,
-            "purged_ms": None if run.place.trashed_ms is None else run.place.trashed_ms + kept_ms,
-            **run.by_kind,
-            "bytes": run.bytes,
+            "run": storage.run.uid,
+            "name": storage.run.name,
+            "started_ms": storage.run.started_ms,
+            "last_ms": storage.run.last_ms,
+            "last_read": day_text(storage.run.read_day),
+            "in_trash": storage.run.in_trash,
+            "purged_ms": None if storage.run.trashed_ms is None else storage.run.trashed_ms + kept_ms,
+            **storage.by_kind,
+            "bytes": storage.bytes,
             "may": access.may_list(
                 requester,
                 ProjectItem(
-                    "run", 0, project, run.place.author_id, run.place.service_account_id, run.place.in_trash
+                    "run",
+                    0,
+                    project,
+                    storage.run.author_id,
+                    storage.run.service_account_id,
+                    storage.run.in_trash,
                 ),
                 _RUN_ACTIONS,
             ),
         }
-        for run in stored
+        for storage in storages
     ]

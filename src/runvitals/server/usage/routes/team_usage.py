@@ -29,8 +29,8 @@ async def usage(request: Request, team: TheTeam, access: TheAccess, requester: T
     library = shared_services_of(request).library
     projects = await library.storage(team.id)
     project_ids = await run_in_threadpool(_known_projects, access, requester, team.id)
-    named = [project for project in projects if project.project_id in project_ids]
-    return storage_use(projects, named, await run_in_threadpool(storage_limit, access))
+    listed = [project for project in projects if project.project_id in project_ids]
+    return storage_use(projects, listed, await run_in_threadpool(storage_limit, access))
 
 
 def _known_projects(access: AccessControl, requester: Requester, entity_id: int) -> set[int]:

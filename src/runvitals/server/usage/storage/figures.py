@@ -246,10 +246,10 @@ class UsageFigureTable(StoredTable):
 
         def work(connection: Connection) -> None:
             statement = insert(connection, usage_host_run_day)
-            kept = {name: statement.excluded[name] for name in ("covered", "covered_ms")}
+            new_values = {name: statement.excluded[name] for name in ("covered", "covered_ms")}
             keys = ["run_id", "day", "host"]
             connection.execute(
-                statement.on_conflict_do_update(index_elements=keys, set_=kept),
+                statement.on_conflict_do_update(index_elements=keys, set_=new_values),
                 [_host_row(row) for row in rows],
             )
 
@@ -310,19 +310,23 @@ class UsageFigureTable(StoredTable):
         """Remove the figures of days to compute again; final ones and those of runs deleted for good stay."""
         final = select(usage_run_day.c.run_id).where(usage_run_day.c.final)
         for table in (usage_device_run_day, usage_host_run_day):
-            kept = final.where(usage_run_day.c.day == table.c.day)
+            final_runs = final.where(usage_run_day.c.day == table.c.day)
             range_ = and_(table.c.day >= first, table.c.day <= last)
-            there = table.c.run_id.in_(select(run.c.id))
-            connection.execute(delete(table).where(range_, there, table.c.run_id.not_in(kept)))
+            has_run = table.c.run_id.in_(select(run.c.id))
+            connection.execute(delete(table).where(range_, has_run, table.c.run_id.not_in(final_runs)))
 
     def forget_runs(self, day: str, run_ids: Collection[int]) -> None:
         """Remove the figures of runs that do not count, such as imported ones: they were not known to be."""
 
         def work(connection: Connection) -> None:
             final = select(usage_run_day.c.run_id).where(usage_run_day.c.final, usage_run_day.c.day == day)
-            there = select(run.c.id).where(among(connection, run.c.id, run_ids), run.c.id.not_in(final))
+            uncounted_runs = select(run.c.id).where(
+                among(connection, run.c.id, run_ids), run.c.id.not_in(final)
+            )
             for table in (usage_device_run_day, usage_host_run_day, usage_run_day):
-                connection.execute(delete(table).where(table.c.day == day, table.c.run_id.in_(there)))
+                connection.execute(
+                    delete(table).where(table.c.day == day, table.c.run_id.in_(uncounted_runs))
+                )
 
         if run_ids:
             self._database.write(work, durable=False)

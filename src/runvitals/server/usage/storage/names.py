@@ -36,9 +36,11 @@ def copied_names(connection: Connection) -> dict[tuple[str, int], str]:
 def present_names(connection: Connection) -> dict[tuple[str, int], str]:
     """The names of teams, users, projects and service accounts as they are now, by kind and id."""
     gone = literal("deleted user #").concat(cast(user_account.c.id, Text))
-    shown = case((user_account.c.state == "deleted", gone), else_=entity.c.name)
-    users = select(user_account.c.id, shown).join(entity, entity.c.id == user_account.c.entity_id)
-    named = [(kind, select(number, name)) for kind, number, name in _NAMES] + [("user", users)]
+    shown_name = case((user_account.c.state == "deleted", gone), else_=entity.c.name)
+    users = select(user_account.c.id, shown_name).join(entity, entity.c.id == user_account.c.entity_id)
+    statements = [(kind, select(number, name)) for kind, number, name in _NAMES] + [("user", users)]
     return {
-        (kind, number): name for kind, statement in named for number, name in connection.execute(statement)
+        (kind, number): name
+        for kind, statement in statements
+        for number, name in connection.execute(statement)
     }

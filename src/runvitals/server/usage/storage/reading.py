@@ -268,8 +268,8 @@ class UsageReading(StoredTable):
         times: dict[int | None, StoredTimes] = {}
         with self._database.read() as connection:
             for statement in (runs, versions):
-                for owner, *found in connection.execute(statement):
-                    times[owner] = times.get(owner, StoredTimes()).with_others(StoredTimes(*found))
+                for owner, *values in connection.execute(statement):
+                    times[owner] = times.get(owner, StoredTimes()).with_others(StoredTimes(*values))
         return times
 
     def names(self) -> Mapping[tuple[str, int], str]:

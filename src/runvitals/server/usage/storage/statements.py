@@ -172,14 +172,14 @@ class StatementTable(StoredTable):
             (row.scope_kind, row.scope_id, row.state): row.id
             for row in connection.execute(_SELECT.where(statement.c.period == period))
         }
-        kept = set()
+        kept_ids = set()
         for draft in drafts:
             if draft.total_micro and (*draft.scope, "issued") not in ids:
                 number = ids.get((*draft.scope, "draft"))
                 cancelled = ids.get((*draft.scope, "cancelled"))
-                kept.add(_put_draft(connection, number, period, draft, cancelled, now_ms))
+                kept_ids.add(_put_draft(connection, number, period, draft, cancelled, now_ms))
         gone = and_(statement.c.period == period, statement.c.state == "draft")
-        connection.execute(delete(statement).where(gone, statement.c.id.not_in(kept)))
+        connection.execute(delete(statement).where(gone, statement.c.id.not_in(kept_ids)))
 
     @in_transaction
     def issue(
@@ -302,8 +302,8 @@ def _lock(connection: Connection, year: int) -> int:
     """Wait for other changes of statements; returns how many numbers of the year were taken."""
     first = insert(connection, statement_counter).values(year=year, taken=0).on_conflict_do_nothing()
     connection.execute(first)
-    taken = select(statement_counter.c.taken).where(statement_counter.c.year == year).with_for_update()
-    return int(connection.execute(taken).scalar_one())
+    last_number = select(statement_counter.c.taken).where(statement_counter.c.year == year).with_for_update()
+    return int(connection.execute(last_number).scalar_one())
 
 
 def _take(connection: Connection, how: Issuing, last_number: int) -> str:
