@@ -201,8 +201,8 @@ def reduce_samples(
                 columns.update(zip([some[row]], reduced, strict=False))
     if len(sampled_ms):
         inside = (sampled_ms >= windows.start_ms) & (sampled_ms < windows.end_ms)
-        places = (sampled_ms[inside] - windows.start_ms) // windows.width_ms
-        samples += np.bincount(places, minlength=windows.count)
+        indices = (sampled_ms[inside] - windows.start_ms) // windows.width_ms
+        samples += np.bincount(indices, minlength=windows.count)
     return HostColumns(name, windows, columns, samples, interval_s)
 
 

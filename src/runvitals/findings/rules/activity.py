@@ -210,7 +210,7 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
     total, count = np.nansum(stacked, axis=0), (~np.isnan(stacked)).sum(axis=0)
     idle_devices: list[Device] = []
     spans_of: dict[int, list[Span]] = {}
-    for place, device in enumerate(telling):
+    for index, device in enumerate(telling):
         idle, decidable = is_idle(device)
         others_work = above(
             (total - np.nan_to_num(device.work)) / np.maximum(count - known(device.work), 1), 0.1
@@ -221,7 +221,7 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
         spans = find_spans(idle, decidable, min_windows=minimum)
         if spans:
             idle_devices.append(device)
-            spans_of[place] = spans
+            spans_of[index] = spans
     if not idle_devices:
         return []
     return _idle_devices(run, telling, idle_devices, spans_of)
