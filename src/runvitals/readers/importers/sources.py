@@ -51,15 +51,15 @@ def files_below(
     real = os.path.realpath(root)
     for folder, folders, names in os.walk(root):
         folders.sort()
-        wanted = []
+        chosen = []
         for name in sorted(filter(is_wanted, names)):
             path = os.path.join(folder, name)
             if _is_inside(path, real):
-                wanted.append(name)
+                chosen.append(name)
             else:
                 refused.append(path)
-        if wanted:
-            yield folder, wanted
+        if chosen:
+            yield folder, chosen
 
 
 def _is_inside(path: str, root: str) -> bool:

@@ -145,17 +145,15 @@ def calls(body: Mapping[str, Any]) -> LoggedCalls:
                 ),
             )
             call.data.update(data)
-    places: dict[tuple[str, int | None, float, int], LoggedRow] = {
-        key[:4]: row for key, row in logged.items()
-    }
+    rows: dict[tuple[str, int | None, float, int], LoggedRow] = {key[:4]: row for key, row in logged.items()}
     for other in body.get("others", []):
         step, time_ms = other["step"], other["time_ms"]
-        place = other["host"], other["rank"], step, time_ms
-        if place not in places:
+        identity = other["host"], other["rank"], step, time_ms
+        if identity not in rows:
             whole = int(step) if step == int(step) else step
-            places[place] = LoggedRow(whole, time_ms, other["rank"], other["host"], {})
-            logged[other["host"], other["rank"], step, time_ms, 0] = places[place]
-        places[place].data[other["key"]] = other["value"]
+            rows[identity] = LoggedRow(whole, time_ms, other["rank"], other["host"], {})
+            logged[other["host"], other["rank"], step, time_ms, 0] = rows[identity]
+        rows[identity].data[other["key"]] = other["value"]
     return LoggedCalls(sorted(logged.values(), key=lambda call: call.time_ms))
 
 

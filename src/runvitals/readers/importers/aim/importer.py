@@ -155,8 +155,8 @@ class _RunImport:
         self._row = {}
 
     def _context(self, point: AimPoint) -> Mapping[str, Any]:
-        found = self._run.contexts.get(point.context)
-        return found if isinstance(found, Mapping) else {}
+        context = self._run.contexts.get(point.context)
+        return context if isinstance(context, Mapping) else {}
 
     def _write_object(self, point: AimPoint) -> None:
         value = point.value if isinstance(point.value, dict) else {}
@@ -194,9 +194,9 @@ class _RunImport:
 
     def _content(self, point: AimPoint, number: int | None) -> bytes | None:
         """Return the content of an object; the key of its first field leads to it."""
-        place = point.key[: point.key.index(b"\xfeval\xfe\xfe") + 15]
+        prefix = point.key[: point.key.index(b"\xfeval\xfe\xfe") + 15]
         within = b"" if number is None else b"\xfe" + number.to_bytes(8, "big") + b"\xfe"
-        return self._database.content(place + within + b"data\xfe")
+        return self._database.content(prefix + within + b"data\xfe")
 
 
 def _type_of(value: Mapping[str, Any]) -> str:

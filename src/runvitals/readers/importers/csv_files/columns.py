@@ -89,16 +89,16 @@ def columns_of(table: Table) -> TableColumns:
             if not is_empty(cell):
                 content.add(line, cell)
     time = _named(table.header, _TIMES, [each.filled and each.times * 2 > each.filled for each in contents])
-    others = [each for place, each in enumerate(contents) if place != time]
+    others = [each for index, each in enumerate(contents) if index != time]
     mark = _mark_of(table, others)
     numeric = [each.filled > 0 and each.numbers[mark] == each.filled for each in contents]
     step = _named(table.header, _STEPS, numeric)
     values = {
-        place: name
-        for place, name in enumerate(table.header)
-        if place not in (step, time) and contents[place].filled and not _repeats(table.header, name, time)
+        index: name
+        for index, name in enumerate(table.header)
+        if index not in (step, time) and contents[index].filled and not _repeats(table.header, name, time)
     }
-    if not any(contents[place].numbers[mark] for place in values):
+    if not any(contents[index].numbers[mark] for index in values):
         names = ", ".join(repr(name[:40]) for name in table.header[:10])
         raise ValueError(f"{table.path}: no numeric column besides step and time; the columns are {names}")
     first_ms = None if time is None else _earliest(table, time)

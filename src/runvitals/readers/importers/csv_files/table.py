@@ -204,8 +204,8 @@ def _distinct(header: list[str]) -> tuple[str, ...]:
     """Return different names: the second `loss` is `loss 2`, and the fourth without a name `column 4`."""
     names: list[str] = []
     seen: Counter[str] = Counter()
-    for place, cell in enumerate(header, 1):
-        name = cell.strip() or f"column {place}"
+    for position, cell in enumerate(header, 1):
+        name = cell.strip() or f"column {position}"
         seen[name] += 1
         while seen[name] > 1 and (numbered := f"{name} {seen[name]}") in seen:
             seen[name] += 1

@@ -109,8 +109,8 @@ def bars_of(marks: Sequence[MarkedValue], title: str) -> list[Drawing]:
     for first in range(0, len(shown), _BARS_TOGETHER):
         part = shown[first : first + _BARS_TOGETHER]
         shapes: list[Shape] = []
-        for place, mark in enumerate(part):
-            top, width = place * _BAR_HEIGHT, abs(mark.y) * scale
+        for row, mark in enumerate(part):
+            top, width = row * _BAR_HEIGHT, abs(mark.y) * scale
             left = zero - width if mark.y < 0 else zero
             shapes += [
                 PlacedText(_BAR_LEFT - 8, top + 13, _short(mark.label), "end"),
@@ -144,15 +144,15 @@ def parallel_of(axes: Sequence[FieldAxis], runs: Sequence[tuple[str, str]], titl
     heights = []
     for number, axis in enumerate(axes):
         x = _AXIS_LEFT + number * step
-        places, ticks_of_axis = _axis(axis)
-        heights.append(places)
+        levels, ticks_of_axis = _axis(axis)
+        heights.append(levels)
         shapes += [
             Stroke([(x, _AXIS_TOP), (x, _HEIGHT - _BOTTOM)], _GRID, 1.0),
             PlacedText(x, _AXIS_TOP - 10, _short(axis.name), "middle"),
             *(PlacedText(x - 5, _level(at) + 4, _short(text), "end") for at, text in ticks_of_axis),
         ]
     for run, (name, color) in enumerate(runs):
-        for part in _whole_parts([places[run] for places in heights]):
+        for part in _whole_parts([levels[run] for levels in heights]):
             points = [(_AXIS_LEFT + number * step, _level(at)) for number, at in part]
             shapes.append(
                 Stroke(points, color, 1.2, name) if len(points) > 1 else Dot(*points[0], color, name)
@@ -217,27 +217,27 @@ def _axis(axis: FieldAxis) -> tuple[list[float | None], list[tuple[float, str]]]
     numbers = axis.numbers
     if numbers is not None:
         low, high = _range([value for value in numbers if value is not None])
-        places = [None if value is None else (value - low) / (high - low) for value in numbers]
-        return places, [((value - low) / (high - low), f"{value:.4g}") for value in ticks(low, high)]
+        levels = [None if value is None else (value - low) / (high - low) for value in numbers]
+        return levels, [((value - low) / (high - low), f"{value:.4g}") for value in ticks(low, high)]
     texts = sorted({text_of(value) for value in axis.values if value is not None})
-    where = {text: place / max(1, len(texts) - 1) for place, text in enumerate(texts)}
-    named = [(place, text) for text, place in where.items()]
+    where = {text: number / max(1, len(texts) - 1) for number, text in enumerate(texts)}
+    named = [(level, text) for text, level in where.items()]
     return [None if value is None else where[text_of(value)] for value in axis.values], named[:_SHOWN_VALUES]
 
 
-def _whole_parts(places: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
-    """Yield the places that follow each other, each with its number."""
+def _whole_parts(levels: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
+    """Yield the levels that follow each other, each with its number."""
     part: list[tuple[int, float]] = []
-    for number, place in enumerate([*places, None]):
-        if place is not None:
-            part.append((number, place))
+    for number, level in enumerate([*levels, None]):
+        if level is not None:
+            part.append((number, level))
         elif part:
             yield part
             part = []
 
 
-def _level(place: float) -> float:
-    return _HEIGHT - _BOTTOM - place * (_HEIGHT - _BOTTOM - _AXIS_TOP)
+def _level(share: float) -> float:
+    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _AXIS_TOP)
 
 
 def _short(text: str) -> str:

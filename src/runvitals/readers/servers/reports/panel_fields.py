@@ -63,7 +63,7 @@ def _fields(answer: Mapping[str, Any]) -> dict[str, FieldAxis]:
     axes = [
         FieldAxis(
             f"{fact['section']}.{fact['name']}",
-            [None if place in fact["absent"] else value for place, value in enumerate(fact["values"])],
+            [None if index in fact["absent"] else value for index, value in enumerate(fact["values"])],
         )
         for fact in differences["facts"]
     ]

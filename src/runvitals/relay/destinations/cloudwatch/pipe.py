@@ -178,7 +178,7 @@ class Pipe:
     ) -> None:
         self._fd = fd
         self._selection = selection
-        self._wanted = dimensions
+        self._unresolved_dimensions = dimensions
         self._sink = sink
         self._aggregation = MinuteAggregation(resolution_s)
         self._every_s = every_s
@@ -229,7 +229,7 @@ class Pipe:
     def _take(self, readings: Sequence[MetricReading]) -> None:
         if self._dimensions is None:
             lookup = DimensionLookup(self._reader.instance)
-            self._dimensions = resolve(self._wanted, lookup.find)
+            self._dimensions = resolve(self._unresolved_dimensions, lookup.find)
         time_ms = int(self._clock() * 1000)
         for reading in readings:
             if self._selection.wants(reading):
