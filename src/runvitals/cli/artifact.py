@@ -129,7 +129,7 @@ def _show_upload(arguments: argparse.Namespace, run_id: str) -> None:
 
 
 def _get(arguments: argparse.Namespace) -> int:
-    artifact = _found(arguments)
+    artifact = _artifact_of(arguments)
     folder = artifact.download(
         arguments.output,
         include=arguments.include,
@@ -140,7 +140,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    artifact = _found(arguments)
+    artifact = _artifact_of(arguments)
     folder = arguments.folder or artifact.default_root()
     lines = artifact.differences(folder).lines()
     for line in lines:
@@ -152,7 +152,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _found(arguments: argparse.Namespace) -> Artifact:
+def _artifact_of(arguments: argparse.Namespace) -> Artifact:
     from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.artifacts.lookup import find
 

@@ -238,12 +238,12 @@ def write_csv(
 
     Iterates twice: first to collect the keys.
     """
-    found: dict[str, None] = {}
+    key_order: dict[str, None] = {}
     total = 0
     for row in rows():
         total += 1
-        found.update(dict.fromkeys(row.values))
-    keys = list(found)
+        key_order.update(dict.fromkeys(row.values))
+    keys = list(key_order)
     progress.expect(total)
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(["time_ms", "time", *origins, *map(inert_cell, keys)])

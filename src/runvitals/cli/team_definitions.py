@@ -66,10 +66,10 @@ def every(
 
 
 def delete_others(
-    server: ApiConnection, path: str, known: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]
+    server: ApiConnection, path: str, known: Mapping[str, Mapping[str, Any]], names: Iterable[str]
 ) -> None:
     """Delete what a file does not have, by name."""
-    for name in known.keys() - set(wanted):
+    for name in known.keys() - set(names):
         server.send("DELETE", f"{path}/{known[name]['id']}", None)
         print(f"deleted {inert(name)}")
 
@@ -144,8 +144,8 @@ def _yaml(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f" (at line {mark.line + 1}, column {mark.column + 1})"
-        raise ValueError(f"{getattr(error, 'problem', None) or 'invalid YAML'}{place}") from None
+        position = "" if mark is None else f" (at line {mark.line + 1}, column {mark.column + 1})"
+        raise ValueError(f"{getattr(error, 'problem', None) or 'invalid YAML'}{position}") from None
 
 
 _READERS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".yaml": _yaml, ".yml": _yaml}

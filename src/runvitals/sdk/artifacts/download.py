@@ -72,7 +72,7 @@ class FileSelection(NamedTuple):
         return [entry for entry in listed if any(fnmatchcase(entry.path, glob) for glob in self.include)]
 
 
-def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
+def download(source: FileSource, folder: str, selection: FileSelection) -> None:
     """Write files of a version below a folder, and the references that can be read and checked.
 
     Raises:
@@ -80,7 +80,7 @@ def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
         ServerError, OSError: a file could not be fetched, or not be written. What was written stays.
     """
     os.makedirs(folder, exist_ok=True)
-    entries = [entry for entry in wanted.of(source.entries()) if _is_kept_or_readable(entry)]
+    entries = [entry for entry in selection.of(source.entries()) if _is_kept_or_readable(entry)]
     unknown = [entry for entry in entries if entry.reference and not references.is_known(entry)]
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
@@ -96,7 +96,7 @@ def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
             try:
                 copy(source, entry, paths[entry.path])
             except OSError:
-                if entry.reference is None or not wanted.missing_references:
+                if entry.reference is None or not selection.missing_references:
                     raise
                 del paths[entry.path]
             else:

@@ -110,10 +110,10 @@ class ArtifactDraft:
     def _add_found(self, uri: str, name: str | None, most: int) -> list[ArtifactEntry]:
         """Add what is at an address, or all that is below it; nothing unless all can be added."""
         entries = []
-        for found in _at_most(references.found_at(uri), most, uri):
-            path = _below(name, found.name) if found.name else name or _last_part(urlsplit(uri))
-            checked_reference(found.address, found.identity.digest)
-            entries.append(ArtifactEntry(checked_path(path), *found.identity, found.address))
+        for reference in _at_most(references.found_at(uri), most, uri):
+            path = _below(name, reference.name) if reference.name else name or _last_part(urlsplit(uri))
+            checked_reference(reference.address, reference.identity.digest)
+            entries.append(ArtifactEntry(checked_path(path), *reference.identity, reference.address))
         return [self._add(entry) for entry in entries]
 
     def _add_local(self, path: str, name: str | None, most: int) -> list[ArtifactEntry]:

@@ -116,11 +116,11 @@ def found_at(address: str) -> Iterator[FoundReference]:
             return
         except FileNotFoundError as error:
             missing = error
-    found = False
+    is_found = False
     for name, where, there in objects_below(address):
-        found = True
+        is_found = True
         yield FoundReference(name, where, _object_identity(where, there))
-    if not found:
+    if not is_found:
         raise missing
 
 

@@ -116,11 +116,11 @@ def _boxes_of(box_data: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _box(given: Mapping[str, Any]) -> dict[str, Any]:
-    place = given.get("position") or {}
-    if {*_SIDES} <= {*place}:
-        sides = [float(place[side]) for side in _SIDES]
-    elif {"middle", "width", "height"} <= {*place}:
-        (x, y), width, height = place["middle"], float(place["width"]), float(place["height"])
+    position = given.get("position") or {}
+    if {*_SIDES} <= {*position}:
+        sides = [float(position[side]) for side in _SIDES]
+    elif {"middle", "width", "height"} <= {*position}:
+        (x, y), width, height = position["middle"], float(position["width"]), float(position["height"])
         sides = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
     else:
         raise ValueError("a box without position; expected minX, minY, maxX, maxY, or middle, width, height")

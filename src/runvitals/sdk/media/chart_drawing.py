@@ -40,17 +40,17 @@ def lines(
     drawn = [PlottedSeries(one.name, *_finite(one)) for one in series]
     left, right, x_marks = _scale([x for one in drawn for x in one.xs])
     low, high, y_marks = _scale([y for one in drawn for y in one.ys])
-    across, up = _places(left, right, low, high)
+    across, up = _scales(left, right, low, high)
     parts = _axes(across, up, x_marks, y_marks)
     for number, one in enumerate(drawn):
         color = _COLORS[number % len(_COLORS)]
-        places = [f"{across(x):.1f},{up(y):.1f}" for x, y in zip(one.xs, one.ys, strict=True)]
+        coordinates = [f"{across(x):.1f},{up(y):.1f}" for x, y in zip(one.xs, one.ys, strict=True)]
         if points:
-            dots = "".join(f"M{place}h0" for place in places)
+            dots = "".join(f"M{point}h0" for point in coordinates)
             parts.append(f'<path d="{dots}" stroke="{color}" stroke-width="5" stroke-linecap="round"/>')
         else:
             parts.append(
-                f'<polyline points="{" ".join(places)}" fill="none" stroke="{color}" stroke-width="2"/>'
+                f'<polyline points="{" ".join(coordinates)}" fill="none" stroke="{color}" stroke-width="2"/>'
             )
     return _page(parts, title, x_title, y_title, [one.name for one in series])
 
@@ -65,15 +65,15 @@ def bars(
     """Return an SVG of bars: for each name, one bar of each series."""
     values = [value if isfinite(value) else 0.0 for _, column in series for value in column]
     low, high, y_marks = _scale([0.0, *values])
-    across, up = _places(0, max(len(names), 1), low, high)
+    across, up = _scales(0, max(len(names), 1), low, high)
     shown = len(names) <= _MAX_MARKS
-    marks = [(place + 0.5, name) for place, name in enumerate(names) if name and shown]
+    marks = [(index + 0.5, name) for index, name in enumerate(names) if name and shown]
     parts = _axes(across, up, marks, y_marks)
     share = 0.8 / max(len(series), 1)
     for number, (_, column) in enumerate(series):
-        for place, value in enumerate(column):
+        for index, value in enumerate(column):
             height = value if isfinite(value) else 0.0
-            x, top, bottom = across(place + 0.1 + number * share), up(max(height, 0)), up(min(height, 0))
+            x, top, bottom = across(index + 0.1 + number * share), up(max(height, 0)), up(min(height, 0))
             width = max(across(share) - across(0), 0.5)
             color = _COLORS[number % len(_COLORS)]
             parts.append(
@@ -89,7 +89,7 @@ def matrix(
     """Return an SVG of a square matrix: the higher a number, the darker its cell. The first row is on top."""
     size = min(len(rows), _MAX_CELLS)
     most = max((value for row in rows for value in row), default=0) or 1
-    across, up = _places(0, max(size, 1), max(size, 1), 0)
+    across, up = _scales(0, max(size, 1), max(size, 1), 0)
     marks = [(i + 0.5, name) for i, name in enumerate(names[:size])] if size <= _MAX_MARKS else []
     parts = _axes(across, up, marks, marks)
     width, height = across(1) - across(0), up(1) - up(0)
@@ -127,7 +127,7 @@ def _scale(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str
     return low, high, [(mark, f"{mark:.6g}") for mark in marks if low <= mark <= high]
 
 
-def _places(
+def _scales(
     left: float, right: float, low: float, high: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return functions that place an x and a y value in the picture."""

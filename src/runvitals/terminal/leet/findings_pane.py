@@ -35,11 +35,11 @@ class FindingsPane(TextPane):
 
     def next_finding(self) -> Finding | None:
         """Return the next finding that has evidence, after the last the first; None without any."""
-        found = [] if self.findings is None else [each for each in self.findings.findings if each.evidence]
-        if not found:
+        findings = [] if self.findings is None else [each for each in self.findings.findings if each.evidence]
+        if not findings:
             return None
-        self._shown = (self._shown + 1) % len(found)
-        return found[self._shown]
+        self._shown = (self._shown + 1) % len(findings)
+        return findings[self._shown]
 
     def begin_again(self) -> None:
         """Let `next_finding` return the first."""

@@ -99,7 +99,7 @@ def without_unknown(text: str) -> str:
     """
     text = _with_na(text, _find_bracketed(text))
     small = text.lower()
-    return _with_na(text, [span for wordy in _WORDY for span in _places(small, wordy)])
+    return _with_na(text, [span for wordy in _WORDY for span in _spans_of(small, wordy)])
 
 
 def _with_na(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -109,7 +109,7 @@ def _with_na(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return text
 
 
-def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
+def _spans_of(text: str, part: str) -> Iterator[tuple[int, int]]:
     start = text.find(part)
     while start >= 0:
         yield start, start + len(part)
