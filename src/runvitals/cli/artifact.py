@@ -189,8 +189,8 @@ def _ttl(arguments: argparse.Namespace) -> int:
     said = "versions are kept"
     if ttl_s is not None:
         days = f"{ttl_s / _DAY_S:g} day{'' if ttl_s == _DAY_S else 's'}"
-        there = f" ({expiring:,} of those that are there)" if expiring else ""
-        said = f"versions are deleted {days} after they were logged{there}"
+        count_text = f" ({expiring:,} of those that are there)" if expiring else ""
+        said = f"versions are deleted {days} after they were logged{count_text}"
     print(f"{inert(arguments.name)}: {said}")
     return 0
 

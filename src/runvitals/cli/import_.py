@@ -134,8 +134,8 @@ def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) 
             print(f"{inert(run_id)}: {inert(reason)}", file=sys.stderr)
         if report.existing:
             print(f"{len(report.existing)} runs exist already and were left as they are")
-        for what, count in report.left_out.items():
-            print(f"not imported: {count} × {inert(what)}")
+        for content, count in report.left_out.items():
+            print(f"not imported: {count} × {inert(content)}")
         ids += [*report.imported, *report.existing]
         failed += len(report.failed)
     return ids, failed

@@ -174,9 +174,9 @@ def _links(api: AccountApi, arguments: argparse.Namespace) -> Listing:
 
 def _link(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     expires_ms = None if arguments.expires is None else now_ms() + arguments.expires
-    made = api.send("POST", f"{_PROJECT}/links", {"expires_ms": expires_ms}, **_names(arguments))
-    record = {"path": made["url"], "id": made["id"], "expires_ms": made["expires_ms"]}
-    return Outcome(api.link(made["url"]), record)
+    link = api.send("POST", f"{_PROJECT}/links", {"expires_ms": expires_ms}, **_names(arguments))
+    record = {"path": link["url"], "id": link["id"], "expires_ms": link["expires_ms"]}
+    return Outcome(api.link(link["url"]), record)
 
 
 def _transfer(api: AccountApi, arguments: argparse.Namespace) -> Outcome:

@@ -23,9 +23,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help=f"default: the {PROJECT_FILE} in effect in this folder"
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="list the trusted files")
-    what.add_argument("--remove", action="store_true", help="revoke the trust in FILE")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--list", action="store_true", help="list the trusted files")
+    actions.add_argument("--remove", action="store_true", help="revoke the trust in FILE")
     parser.add_argument("--json", action="store_true", help="with --list: print JSON, for scripts")
 
 

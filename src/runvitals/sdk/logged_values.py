@@ -90,18 +90,18 @@ class Values:
         facts = {
             name: sanitizer.value(value, DEPTH - 1) for name, value in _named_entries(changes, sanitizer)
         }
-        whole = Sanitizer()
-        kept: dict[str, Any] = whole.value({"facts": facts, "t": 0}, DEPTH + 1)["facts"]  # as in a record
-        self._note({**sanitizer.faults, **whole.faults})
+        record_sanitizer = Sanitizer()  # of the facts as in a record
+        kept: dict[str, Any] = record_sanitizer.value({"facts": facts, "t": 0}, DEPTH + 1)["facts"]
+        self._note({**sanitizer.faults, **record_sanitizer.faults})
         return kept
 
     def event(self, event: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
         """Return an event's fields, and additional values that do not replace them."""
         row = {**event, **self.row(extra), **event}
         row.pop("t", None)  # reserved for the time
-        whole = Sanitizer()
-        kept: dict[str, Any] = whole.value({"t": 0, **row}, DEPTH + 1)  # as in a record
-        self._note(whole.faults)
+        record_sanitizer = Sanitizer()
+        kept: dict[str, Any] = record_sanitizer.value({"t": 0, **row}, DEPTH + 1)  # as in a record
+        self._note(record_sanitizer.faults)
         del kept["t"]
         return kept
 

@@ -110,10 +110,10 @@ def _frame(data: bytearray, before: int, payload: bytes) -> None:
             data += bytes(room)
             continue
         piece = payload[at : at + room - _CHUNK_HEAD_BYTES]
-        whole, last = len(piece) == len(payload), at + len(piece) == len(payload)
-        kind = _WHOLE if whole else _FIRST if at == 0 else _LAST if last else _MIDDLE
+        is_whole, is_last = len(piece) == len(payload), at + len(piece) == len(payload)
+        kind = _WHOLE if is_whole else _FIRST if at == 0 else _LAST if is_last else _MIDDLE
         body = bytes((kind,)) + piece
         data += struct.pack("<IH", zlib.crc32(body), len(piece)) + body
         at += len(piece)
-        if last:
+        if is_last:
             return

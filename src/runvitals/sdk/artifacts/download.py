@@ -40,7 +40,7 @@ class FolderDifferences(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return a line for each file."""
-        return [f"{what}: {path}" for what, paths in self._asdict().items() for path in paths]
+        return [f"{kind}: {path}" for kind, paths in self._asdict().items() for path in paths]
 
 
 class FileSelection(NamedTuple):
@@ -102,8 +102,8 @@ def download(source: FileSource, folder: str, selection: FileSelection) -> None:
             else:
                 written.add(entry.path)
 
-        def fetch_all(some: Sequence[ArtifactEntry]) -> None:
-            absent = [entry for entry in some if not has_content(entry, paths[entry.path])]
+        def fetch_all(batch: Sequence[ArtifactEntry]) -> None:
+            absent = [entry for entry in batch if not has_content(entry, paths[entry.path])]
             together = (
                 source.copy_small({entry: paths[entry.path] for entry in absent})
                 if len(absent) > 1
@@ -113,7 +113,7 @@ def download(source: FileSource, folder: str, selection: FileSelection) -> None:
             for entry in absent:
                 if entry not in together:
                     fetch(entry)
-            progress.add(sum(entry.bytes or 0 for entry in some), len(some))
+            progress.add(sum(entry.bytes or 0 for entry in batch), len(batch))
 
         try:
             _do_all(fetch_all, _parts(entries))
@@ -174,12 +174,12 @@ def differences(entries: Iterable[ArtifactEntry], folder: str) -> FolderDifferen
     A reference may be there or not. Of `file://` its content is compared, of others the size.
     """
     named = {entry.path: entry for entry in entries}
-    there = {
+    local_paths = {
         os.path.relpath(os.path.join(parent, name), folder).replace(os.sep, "/")
         for parent, _, names in os.walk(folder)
         for name in names
     }
-    missing = [path for path, entry in named.items() if path not in there and entry.reference is None]
+    missing = [path for path, entry in named.items() if path not in local_paths and entry.reference is None]
     changed: list[str] = []
 
     def compare(path: str) -> None:
@@ -191,9 +191,9 @@ def differences(entries: Iterable[ArtifactEntry], folder: str) -> FolderDifferen
         if not same:
             changed.append(path)
 
-    _do_all(compare, sorted(there & named.keys()))
+    _do_all(compare, sorted(local_paths & named.keys()))
     return FolderDifferences(
-        tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(there - named.keys()))
+        tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(local_paths - named.keys()))
     )
 
 

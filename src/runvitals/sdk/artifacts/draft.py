@@ -102,8 +102,8 @@ class ArtifactDraft:
         if checksum or (checksum is None and uri.endswith("/") and parts.scheme in SCHEMES):
             return self._add_found(uri, name, most)
         path = checked_path(name or _last_part(parts))
-        known = references.web_identity(uri) if checksum is None and references.is_web(uri) else None
-        digest, size = known or (uri, None)
+        identity = references.web_identity(uri) if checksum is None and references.is_web(uri) else None
+        digest, size = identity or (uri, None)
         checked_reference(uri, digest)
         return [self._add(ArtifactEntry(path, digest, size, uri))]
 

@@ -41,10 +41,10 @@ def local_path(root: str, name: str) -> str:
     path = root
     for folder in folders:
         path = os.path.join(path, folder)
-        there = os.path.realpath(path)
-        if os.path.commonpath((inside, there)) != inside:
+        target = os.path.realpath(path)
+        if os.path.commonpath((inside, target)) != inside:
             raise ValueError(
-                f"{path} is a link to {there}, outside of {root}: {name!r} cannot be written there"
+                f"{path} is a link to {target}, outside of {root}: {name!r} cannot be written there"
             )
         os.makedirs(path, exist_ok=True)
     os.makedirs(path, exist_ok=True)

@@ -37,14 +37,14 @@ def lines(
         >>> lines([PlottedSeries("a", [0, 1], [2, 3])], "title", "x", "y")[:4]
         '<svg'
     """
-    drawn = [PlottedSeries(one.name, *_finite(one)) for one in series]
-    left, right, x_marks = _scale([x for one in drawn for x in one.xs])
-    low, high, y_marks = _scale([y for one in drawn for y in one.ys])
+    drawn = [PlottedSeries(plotted.name, *_finite(plotted)) for plotted in series]
+    left, right, x_marks = _scale([x for plotted in drawn for x in plotted.xs])
+    low, high, y_marks = _scale([y for plotted in drawn for y in plotted.ys])
     across, up = _scales(left, right, low, high)
     parts = _axes(across, up, x_marks, y_marks)
-    for number, one in enumerate(drawn):
+    for number, plotted in enumerate(drawn):
         color = _COLORS[number % len(_COLORS)]
-        coordinates = [f"{across(x):.1f},{up(y):.1f}" for x, y in zip(one.xs, one.ys, strict=True)]
+        coordinates = [f"{across(x):.1f},{up(y):.1f}" for x, y in zip(plotted.xs, plotted.ys, strict=True)]
         if points:
             dots = "".join(f"M{point}h0" for point in coordinates)
             parts.append(f'<path d="{dots}" stroke="{color}" stroke-width="5" stroke-linecap="round"/>')
@@ -52,7 +52,7 @@ def lines(
             parts.append(
                 f'<polyline points="{" ".join(coordinates)}" fill="none" stroke="{color}" stroke-width="2"/>'
             )
-    return _page(parts, title, x_title, y_title, [one.name for one in series])
+    return _page(parts, title, x_title, y_title, [plotted.name for plotted in series])
 
 
 def bars(
@@ -106,8 +106,8 @@ def matrix(
     return _page(parts, title, x_title, y_title, [])
 
 
-def _finite(one: PlottedSeries) -> tuple[list[float], list[float]]:
-    pairs = [(x, y) for x, y in zip(one.xs, one.ys, strict=False) if isfinite(x) and isfinite(y)]
+def _finite(plotted: PlottedSeries) -> tuple[list[float], list[float]]:
+    pairs = [(x, y) for x, y in zip(plotted.xs, plotted.ys, strict=False) if isfinite(x) and isfinite(y)]
     if len(pairs) > _MAX_POINTS:
         pairs = [pairs[i * (len(pairs) - 1) // (_MAX_POINTS - 1)] for i in range(_MAX_POINTS)]
     return [x for x, _ in pairs], [y for _, y in pairs]

@@ -19,11 +19,11 @@ def bar(percent: float, width: int, unicode: bool = True) -> str:
         ('██░░', '##..')
     """
     filled = min(max(percent, 0.0), 100.0) / 100.0 * width
-    whole = int(filled)
+    full_cells = int(filled)
     if not unicode:
-        return "#" * whole + "." * (width - whole)
-    eighth = int((filled - whole) * 8)
-    text = "█" * whole + (_EIGHTHS[eighth] if eighth else "")
+        return "#" * full_cells + "." * (width - full_cells)
+    eighth = int((filled - full_cells) * 8)
+    text = "█" * full_cells + (_EIGHTHS[eighth] if eighth else "")
     return text + "░" * (width - len(text))
 
 

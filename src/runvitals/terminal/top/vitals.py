@@ -84,8 +84,8 @@ def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
         by_device.items(), key=lambda item: (item[0][0], _order(item[0][1]))
     ):
         values = {
-            what: named[name]
-            for what, names in _FAMILIES[family].items()
+            field: named[name]
+            for field, names in _FAMILIES[family].items()
             for name in names[::-1]
             if name in named
         }

@@ -83,14 +83,14 @@ def _extras() -> Iterator[Check]:
         )  # fmt: skip
     for extra, packages in sorted(by_extra.items()):
         missing = sorted(name for name, version in packages.items() if not version)
-        there = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
         name = f"extra {extra}"
         if not missing:
-            yield Check("system", name, "PASS", there)
+            yield Check("system", name, "PASS", versions)
         else:
             text = f"{', '.join(missing)} not installed"
             remedy = f"if you need it: pip install 'runvitals[{extra}]'"
-            yield Check("system", name, "PARTIAL" if there else "ABSENT", text, remedy)
+            yield Check("system", name, "PARTIAL" if versions else "ABSENT", text, remedy)
 
 
 def _name(requirement: str) -> str:

@@ -130,7 +130,7 @@ class DiskTotals:
     __slots__ = ("_busy_ms", "_keys", "_mono_s", "_utilization", "read_mib", "written_mib")
 
     def __init__(self, name: str) -> None:
-        self._keys = tuple(f"disk.{name}.{what}" for what in ("in", "out", "readOps", "writeOps"))
+        self._keys = tuple(f"disk.{name}.{counter}" for counter in ("in", "out", "readOps", "writeOps"))
         self._utilization = f"disk.{name}.utilization"
         self._busy_ms = 0
         self._mono_s: float | None = None

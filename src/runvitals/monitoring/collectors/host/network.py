@@ -155,7 +155,7 @@ class NetworkInterface:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._keys = tuple(f"network.{name}.{what}" for what in ("sent", "recv", "errors", "drops"))
+        self._keys = tuple(f"network.{name}.{counter}" for counter in ("sent", "recv", "errors", "drops"))
         self.label = b""
         self.line = 0
         self.sent = self.recv = 0

@@ -91,8 +91,8 @@ def _find_named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) 
     elif word.startswith(
         "MIG-GPU-"
     ):  # of drivers before 470: MIG-GPU-<uuid>/<gpu instance>/<compute instance>
-        whole = word.removeprefix("MIG-").partition("/")[0]
-        matches = [gpu.index for gpu in gpus if gpu.uuid == whole]
+        gpu_uuid = word.removeprefix("MIG-").partition("/")[0]
+        matches = [gpu.index for gpu in gpus if gpu.uuid == gpu_uuid]
     elif word.startswith("MIG-"):
         matches = [uuid for gpu in gpus for uuid in gpu.slice_uuids if uuid.startswith(word)]
     else:

@@ -240,18 +240,18 @@ def write(tick: Tick, devices: Iterable[VendorDevice], offset: int) -> None:
 
 def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]:
     identity: dict[str, object] = {}
-    for what, candidates in names.items():
+    for field, candidates in names.items():
         for name in candidates:
             text = _printable(str(row.get(name, "")))
-            if what == "pci":
+            if field == "pci":
                 text = pci.normal(text)
-            if what == "index":
+            if field == "index":
                 index = whole(text, MAX_INDEX)
                 if index is not None:
                     identity["index"] = index
                     break
             elif text.strip("[]").lower() not in UNKNOWN:
-                identity[what] = text
+                identity[field] = text
                 break
     return identity
 
@@ -266,5 +266,5 @@ def _who(identity: Mapping[str, object]) -> str:
 
 
 def _title(device: VendorDevice, offset: int) -> str:
-    who = [str(device.identity[what]) for what in ("name", "pci") if what in device.identity]
+    who = [str(device.identity[field]) for field in ("name", "pci") if field in device.identity]
     return f"gpu.{device.index + offset}" + (f" ({', '.join(who)})" if who else "")

@@ -163,11 +163,11 @@ class _RunImport:
         several = [value[number] for number in sorted(n for n in value if isinstance(n, int))]
         items: list[dict[str, Any]] = []
         kinds: dict[str, None] = {}
-        for number, one in enumerate(several) if several else [(None, value)]:
-            made = self._item(point, one if isinstance(one, dict) else {}, number)
-            if made is not None:
-                kinds[made[0]] = None
-                items.append(made[1])
+        for number, element in enumerate(several) if several else [(None, value)]:
+            typed_item = self._item(point, element if isinstance(element, dict) else {}, number)
+            if typed_item is not None:
+                kinds[typed_item[0]] = None
+                items.append(typed_item[1])
         if items:
             name = series_name(point.name, self._context(point))
             self._draft.media(point.time_ms, point.step, name, next(iter(kinds)), items)

@@ -146,9 +146,9 @@ def _mark_of(table: Table, contents: Sequence[_Content]) -> DecimalMark:
             if mark not in marks or line < marks[mark][0]:
                 marks[mark] = line, content.examples[mark]
     if "." in marks and "," in marks:
-        (first, one), (second, other) = marks["."], marks[","]
+        (first, dot), (second, comma) = marks["."], marks[","]
         raise ValueError(
-            f"{table.path}: line {first} has {one!r} with a decimal point, line {second} has {other!r} with "
+            f"{table.path}: line {first} has {dot!r} with a decimal point, line {second} has {comma!r} with "
             "a decimal comma; one file must use one of them"
         )
     if "," in marks:

@@ -76,15 +76,17 @@ def _of_expression(text: str, expression: Expression, answer: Mapping[str, Any])
     lead = max(parts, key=len)
     for run, part in lead:
         points = [of_metric.get((run, part)) or of_metric.get((run, "")) for of_metric in parts]
-        known = [one for one in points if one is not None]
-        if len(known) == len(points):
-            yield ReportLine(run, part, text, known[0] if expression.is_plain else combine(expression, known))
+        present = [metric_points for metric_points in points if metric_points is not None]
+        if len(present) == len(points):
+            yield ReportLine(
+                run, part, text, present[0] if expression.is_plain else combine(expression, present)
+            )
 
 
 def combine(expression: Expression, points: Sequence[Points]) -> Points:
     """Return the points of an expression: at each x of the metric that has the fewest."""
-    grid = min(points, key=lambda one: len(one.x)).x
-    columns = [list(_values_at(one, grid)) for one in points]
+    grid = min(points, key=lambda metric_points: len(metric_points.x)).x
+    columns = [list(_values_at(metric_points, grid)) for metric_points in points]
     return Points(grid, [expression.value(row) for row in zip(*columns, strict=True)])
 
 

@@ -104,7 +104,7 @@ class FileUploads:
             for first in range(0, len(needed), _ASKED_AT_ONCE):
                 offsets = self._offsets(needed[first : first + _ASKED_AT_ONCE], entity)
                 small = self._small([sha256 for sha256, at in offsets.items() if not at], sizes)
-                self._do_all(lambda some: self._send_small(some, sizes, entity, until_s), small)
+                self._do_all(lambda batch: self._send_small(batch, sizes, entity, until_s), small)
                 rest = [item for item in offsets.items() if item[0] not in self._arrived]
                 self._do_all(lambda item: self._send(item[0], sizes[item[0]], item[1], entity, until_s), rest)
         finally:
@@ -119,9 +119,9 @@ class FileUploads:
         }
 
     def _progress(self, sizes: Mapping[str, int]) -> UploadProgress:
-        there = [size for sha256, size in sizes.items() if sha256 in self._arrived]
+        arrived_sizes = [size for sha256, size in sizes.items() if sha256 in self._arrived]
         begun = sum(self._begun.values())
-        return UploadProgress(len(there), sum(there) + begun, len(sizes), sum(sizes.values()))
+        return UploadProgress(len(arrived_sizes), sum(arrived_sizes) + begun, len(sizes), sum(sizes.values()))
 
     def _do_all(self, work: Callable[[Any], None], items: Sequence[Any]) -> None:
         """Do something with each item, several at a time; raise what stopped one, and begin no more then."""
