@@ -125,8 +125,8 @@ def _show(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
         "created": when(project.get("created_ms")),
         "in the trash since": when(project.get("deleted_ms")),
     }
-    shown = [f"{name}: {value}" for name, value in about.items() if value not in (None, "")]
-    return Outcome("\n".join(shown), _record(project))
+    lines = [f"{name}: {value}" for name, value in about.items() if value not in (None, "")]
+    return Outcome("\n".join(lines), _record(project))
 
 
 def _record(project: dict[str, Any]) -> dict[str, Any]:

@@ -85,11 +85,11 @@ def deliver(ids: Sequence[str], to: str, folder: str, quiet: bool = False) -> li
     ]
 
 
-def _find_ids(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
-    """Return the ids of the named runs, without duplicates, and the names that match no run."""
+def _find_ids(references: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
+    """Return the ids of the runs that are named, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}
     unknown: list[str] = []
-    for name in named:
+    for name in references:
         try:
             ids[find_run(name, folder)] = None
         except (LookupError, ValueError) as error:

@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _file(named: str | None) -> str:
-    path = project_file(os.getcwd()) if named is None else os.path.abspath(named)
+def _file(file: str | None) -> str:
+    path = project_file(os.getcwd()) if file is None else os.path.abspath(file)
     if path is None:
         raise LookupError(f"no {PROJECT_FILE} found in this folder or its parents")
     return os.path.join(path, PROJECT_FILE) if os.path.isdir(path) else path

@@ -66,8 +66,8 @@ def _set(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     if not changes:
         raise ValueError("nothing to change; expected --role, --access or --billing")
     user = _change(api, arguments, changes)
-    shown = f"role {user['org_role']}, access {user['access']}, billing {user['billing_role']}"
-    return Outcome(f"{user['name']} has now: {shown}", user)
+    roles = f"role {user['org_role']}, access {user['access']}, billing {user['billing_role']}"
+    return Outcome(f"{user['name']} has now: {roles}", user)
 
 
 def _change(api: AccountApi, arguments: argparse.Namespace, changes: dict[str, Any]) -> dict[str, Any]:

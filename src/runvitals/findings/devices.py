@@ -100,11 +100,11 @@ class Device:
         if signal not in self._keys:
             templates = SIGNALS.get(signal) or COUNTERS[signal]
             self._keys[signal] = next(
-                (key for template in templates if self.host.has(key := self._named(template))), None
+                (key for template in templates if self.host.has(key := self._key_of(template))), None
             )
         return self._keys[signal]
 
-    def _named(self, template: str) -> str:
+    def _key_of(self, template: str) -> str:
         key = template.replace("{i}", str(self.index))
         return key.replace(f"gpu.{self.index}.", self.prefix, 1) if self.slice else key
 

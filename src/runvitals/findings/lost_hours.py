@@ -45,15 +45,15 @@ def lost_hours(findings: Sequence[Finding], up_to_ms: int, device_hours: float |
     edges = np.unique([*(each.from_ms for each in chosen), *ends])
     lengths = np.diff(edges) / HOUR_MS
     charged = np.zeros((len(chosen), len(lengths)))
-    left = np.inf if device_hours is None else max(device_hours, 0.0)
+    hours_left = np.inf if device_hours is None else max(device_hours, 0.0)
     for at, (each, end_ms) in enumerate(zip(chosen, ends, strict=True)):
         holds = (edges[:-1] >= each.from_ms) & (edges[1:] <= end_ms)
         devices = each.device_hours / ((end_ms - each.from_ms) / HOUR_MS)
         same = [before for before in range(at) if _have_devices_in_common(each, chosen[before])]
         charged[at] = np.where(holds, np.maximum(devices - charged[same].sum(axis=0), 0.0), 0.0)
-        mine = min(float(charged[at] @ lengths), left)
-        hours[accused[at]] = mine
-        left -= mine
+        its_hours = min(float(charged[at] @ lengths), hours_left)
+        hours[accused[at]] = its_hours
+        hours_left -= its_hours
     return hours
 
 

@@ -200,8 +200,10 @@ def reduce_samples(
                 )
             )
             for row in np.flatnonzero(~complete & present.any(axis=1)):
-                kept = present[row]
-                reduced = _reduce(values[row : row + 1, kept], *_cut(times_ms[kept], windows), windows.count)
+                valid = present[row]
+                reduced = _reduce(
+                    values[row : row + 1, valid], *_cut(times_ms[valid], windows), windows.count
+                )
                 columns.update(zip([part_keys[row]], reduced, strict=False))
     if len(sampled_ms):
         inside = (sampled_ms >= windows.start_ms) & (sampled_ms < windows.end_ms)

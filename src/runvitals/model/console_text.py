@@ -61,8 +61,8 @@ def printed_lines(pieces: Iterable[Piece]) -> list[PrintedLine]:
             index = len(lines)
             lines.append(PrintedLine(piece.time_ms, piece.stream, text))
         begun[piece.stream] = index
-    shown = (replace(line, text=shown_text(line.text)) for line in lines)
-    return [line for line in shown if line.text.strip()]
+    readable_lines = (replace(line, text=shown_text(line.text)) for line in lines)
+    return [line for line in readable_lines if line.text.strip()]
 
 
 def shown_text(line: str) -> str:

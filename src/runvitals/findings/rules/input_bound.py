@@ -64,10 +64,10 @@ class Wait:
 
 def wait_of(run: ObservedRun, host: ObservedHost) -> Wait | None:
     """Return where a host's devices wait during the training; None if nothing tells."""
-    said = data_wait_share(run.training)
-    if said is not None:
-        where = run.training_so_far & above(said, MIN_SHARE)
-        return Wait(where, known(said), said, True)
+    share = data_wait_share(run.training)
+    if share is not None:
+        where = run.training_so_far & above(share, MIN_SHARE)
+        return Wait(where, known(share), share, True)
     telling = [device for device in host.devices if device.has("busy")]
     if not telling:
         return None

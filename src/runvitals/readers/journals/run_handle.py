@@ -300,5 +300,5 @@ def find_run(reference: str, directory: str | None = None) -> str:
 
 
 def _first_ids(ids: list[str]) -> str:
-    shown = ", ".join(ids[:5])
-    return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more"
+    text = ", ".join(ids[:5])
+    return text if len(ids) <= 5 else f"{text} and {len(ids) - 5} more"

@@ -133,10 +133,10 @@ def calls(body: Mapping[str, Any]) -> LoggedCalls:
     """
     logged: dict[tuple[str, int | None, float, int, int], LoggedRow] = {}
     for group in body["groups"]:
-        seen: dict[tuple[float, int], int] = {}
+        counts: dict[tuple[float, int], int] = {}
         for row, at in enumerate(zip(group["step"], group["t"], strict=True)):
             step, time_ms = at
-            nth = seen[at] = seen.get(at, -1) + 1  # counts rows of the same step and millisecond
+            nth = counts[at] = counts.get(at, -1) + 1  # counts rows of the same step and millisecond
             data = {name: _number(values[row]) for name, values in group["series"].items()}
             call = logged.setdefault(
                 (group["host"], group["rank"], step, time_ms, nth),

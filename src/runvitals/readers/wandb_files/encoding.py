@@ -38,8 +38,8 @@ def run(
     tags: Sequence[str] = (),
 ) -> bytes:
     """Return the run. Fields that are "" are left to W&B's service."""
-    named = {1: run_id, 2: entity, 3: project, 6: group, 7: job_type, 8: name, 9: notes, 13: host}
-    body = b"".join(text(number, value) for number, value in named.items() if value)
+    texts = {1: run_id, 2: entity, 3: project, 6: group, 7: job_type, 8: name, 9: notes, 13: host}
+    body = b"".join(text(number, value) for number, value in texts.items() if value)
     body += text(4, _items(config)) + b"".join(text(10, tag) for tag in tags)
     return text(17, body + _timestamp(17, started_ms))
 

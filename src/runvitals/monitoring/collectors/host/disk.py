@@ -120,8 +120,8 @@ class Diskstats:
 
     def _read(self) -> list[tuple[str, list[bytes]]]:
         rows = [line.split(None, 13) for line in self._file.read().split(b"\n")]
-        named = {row[2].decode(): row[3:] for row in rows if len(row) == 14}
-        return [(name, fields) for name, fields in named.items() if _is_whole(name, named)]
+        disks = {row[2].decode(): row[3:] for row in rows if len(row) == 14}
+        return [(name, fields) for name, fields in disks.items() if _is_whole(name, disks)]
 
 
 class DiskTotals:

@@ -69,7 +69,7 @@ def named_slices(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> 
 
 def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[int] | None:
     """Indices of the GPUs that any of the processes may use; None if unknown."""
-    shown: set[int] = set()
+    indices: set[int] = set()
     for pid in list(pids):
         variables = environment(proc, pid)
         if variables is None:
@@ -77,8 +77,8 @@ def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> se
         of_process = visible(variables.get("CUDA_VISIBLE_DEVICES"), gpus, variables.get("CUDA_DEVICE_ORDER"))
         if of_process is None:
             return None
-        shown |= of_process
-    return shown
+        indices |= of_process
+    return indices
 
 
 def _find_named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> int | str | None:

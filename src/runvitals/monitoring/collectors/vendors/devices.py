@@ -124,13 +124,13 @@ class KnownDevices:
         self._origin = origin
         self._about: dict[int, dict[str, object]] = {}
         self._numbers: dict[str, int] = {}
-        self._here: dict[int, str] | None = None
+        self._names: dict[int, str] | None = None
         self._lost: dict[int, str] = {}
 
     @property
     def count(self) -> int:
         """The number of devices in the last output."""
-        return len(self._here or ())
+        return len(self._names or ())
 
     def devices(
         self, rows: Iterable[Row], readings: Iterable[Reading], names: Mapping[str, Sequence[str]]
@@ -160,7 +160,7 @@ class KnownDevices:
     def changes(self, devices: Iterable[VendorDevice], offset: int) -> list[dict[str, object]]:
         """Events for devices that are missing since the last output, or have come back."""
         now = {device.index: _title(device, offset) for device in devices}
-        before, self._here = self._here, now
+        before, self._names = self._names, now
         events: list[dict[str, object]] = []
         if before is None:
             return events

@@ -172,13 +172,13 @@ def tree(text: str, start: str) -> list[Row]:
     """
     rows: list[Row] = []
     above: list[tuple[int, str]] = []
-    left: int | None = None
+    start_indent: int | None = None
     for line in text.splitlines():
         name, colon, value = line.rstrip().partition(" : ")
         indent, name = len(name) - len(name.lstrip()), name.strip()
-        if not colon and name.startswith(start) and left in (None, indent):
+        if not colon and name.startswith(start) and start_indent in (None, indent):
             rows.append({"": name[len(start) :].strip()})
-            above, left = [], indent
+            above, start_indent = [], indent
             continue
         if not colon:
             name, colon, value = name.removesuffix(":").rstrip().partition(": ")

@@ -88,11 +88,13 @@ def columns_of(table: Table) -> TableColumns:
         for content, cell in zip(contents, cells, strict=False):
             if not is_empty(cell):
                 content.add(line, cell)
-    time = _named(table.header, _TIMES, [each.filled and each.times * 2 > each.filled for each in contents])
+    time = _column_named(
+        table.header, _TIMES, [each.filled and each.times * 2 > each.filled for each in contents]
+    )
     others = [each for index, each in enumerate(contents) if index != time]
     mark = _mark_of(table, others)
     numeric = [each.filled > 0 and each.numbers[mark] == each.filled for each in contents]
-    step = _named(table.header, _STEPS, numeric)
+    step = _column_named(table.header, _STEPS, numeric)
     values = {
         index: name
         for index, name in enumerate(table.header)
@@ -124,7 +126,7 @@ def _check_length(table: Table, line: int, cells: Sequence[str]) -> None:
         )
 
 
-def _named(header: Sequence[str], names: Sequence[str], suits: Sequence[object]) -> int | None:
+def _column_named(header: Sequence[str], names: Sequence[str], suits: Sequence[object]) -> int | None:
     """Return the position of the column with the likeliest of these names whose cells suit."""
     lower = [name.lower() for name in header]
     for name in names:

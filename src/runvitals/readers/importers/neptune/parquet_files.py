@@ -112,13 +112,13 @@ class NeptuneExport:
         chosen = pc.field("run_id") == run.id
         if run.project:
             chosen &= pc.field("project_id") == run.project
-        tables, left = [], _MOST_BYTES
+        tables, bytes_left = [], _MOST_BYTES
         for file in run.files:
             parquet = dataset.dataset(file, format="parquet")
             batches = []
             for batch in parquet.to_batches(filter=chosen, batch_size=_BATCH_ROWS, batch_readahead=1):
-                left -= batch.nbytes
-                if left < 0:
+                bytes_left -= batch.nbytes
+                if bytes_left < 0:
                     raise ValueError(f"{file}: the run has more than {_MOST_BYTES >> 30} GiB of values")
                 batches.append(batch)
             tables.append(pa.Table.from_batches(batches, parquet.schema))

@@ -298,11 +298,11 @@ def _expression(name: str) -> str:
 
 def _name(expression: str) -> str:
     """Return the metric of an expression that `_expression` made; any other stays as it is."""
-    for prefix, shown in (("logged:", ""), (_SYSTEM, _SYSTEM)):
+    for prefix, replacement in (("logged:", ""), (_SYSTEM, _SYSTEM)):
         if expression.startswith(f'{prefix}"'):
             try:
                 name = json.loads(expression.removeprefix(prefix))
             except ValueError:  # an expression that only begins like one name
                 return expression
-            return f"{shown}{name}"
+            return f"{replacement}{name}"
     return expression

@@ -84,30 +84,30 @@ def chart_of(lines: Sequence[PanelLine], title: str, logarithmic: bool = False) 
         lines = [
             line._replace(points=[(x, math.log10(y)) for x, y in line.points if y > 0]) for line in lines
         ]
-    shown = [line for line in lines if line.points]
-    if not shown:
+    drawn = [line for line in lines if line.points]
+    if not drawn:
         return None
     plot = _Plot(
-        _range([x for line in shown for x, _ in line.points]),
-        _range([y for line in shown for _, y in line.points]),
+        _range([x for line in drawn for x, _ in line.points]),
+        _range([y for line in drawn for _, y in line.points]),
     )
     strokes = [
-        Stroke([plot.place(x, y) for x, y in line.points], line.color, about=line.label) for line in shown
+        Stroke([plot.place(x, y) for x, y in line.points], line.color, about=line.label) for line in drawn
     ]
-    names = [(line.label, line.color) for line in shown]
+    names = [(line.label, line.color) for line in drawn]
     return Drawing(title, _HEIGHT, [*plot.grid(logarithmic), *strokes], names)
 
 
 def bars_of(marks: Sequence[MarkedValue], title: str) -> list[Drawing]:
     """Return bars from zero, one below the other, in drawings that fit on a page."""
-    shown = marks[:_SHOWN_BARS]
-    reach = max((abs(mark.y) for mark in shown), default=0.0) or 1.0
+    drawn = marks[:_SHOWN_BARS]
+    reach = max((abs(mark.y) for mark in drawn), default=0.0) or 1.0
     room = WIDTH - _BAR_LEFT - _BAR_RIGHT
-    zero = _BAR_LEFT + (room / 2 if any(mark.y < 0 for mark in shown) else 0)
+    zero = _BAR_LEFT + (room / 2 if any(mark.y < 0 for mark in drawn) else 0)
     scale = (WIDTH - _BAR_RIGHT - zero) / reach
     drawings = []
-    for first in range(0, len(shown), _BARS_TOGETHER):
-        part = shown[first : first + _BARS_TOGETHER]
+    for first in range(0, len(drawn), _BARS_TOGETHER):
+        part = drawn[first : first + _BARS_TOGETHER]
         shapes: list[Shape] = []
         for row, mark in enumerate(part):
             top, width = row * _BAR_HEIGHT, abs(mark.y) * scale
@@ -221,8 +221,8 @@ def _axis(axis: FieldAxis) -> tuple[list[float | None], list[tuple[float, str]]]
         return levels, [((value - low) / (high - low), f"{value:.4g}") for value in ticks(low, high)]
     texts = sorted({text_of(value) for value in axis.values if value is not None})
     where = {text: number / max(1, len(texts) - 1) for number, text in enumerate(texts)}
-    named = [(level, text) for text, level in where.items()]
-    return [None if value is None else where[text_of(value)] for value in axis.values], named[:_SHOWN_VALUES]
+    labels = [(level, text) for text, level in where.items()]
+    return [None if value is None else where[text_of(value)] for value in axis.values], labels[:_SHOWN_VALUES]
 
 
 def _whole_parts(levels: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:

@@ -135,10 +135,10 @@ class _Parser:
             raise self._problem("a metric, a number or (")
         if name[0] in ("logged", "system") and self._take(":"):
             quoted = self._match(_QUOTED)
-            named = self._match(_NAME) if quoted is None else None
-            if quoted is None and named is None:
+            word = self._match(_NAME) if quoted is None else None
+            if quoted is None and word is None:
                 raise self._problem("the name of a metric")
-            return self._metric(quoted[1] if quoted is not None else named[0] if named else "", name[0])
+            return self._metric(quoted[1] if quoted is not None else word[0] if word else "", name[0])
         if self._take("("):
             return self._call(name[0])
         return self._metric(name[0], None)

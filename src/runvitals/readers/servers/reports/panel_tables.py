@@ -184,8 +184,8 @@ def _of_lines(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> PanelTable
 def _statistic(points: Points, statistic: str) -> float:
     """Return one number of a line; NaN without values."""
     columns = {"min": points.low or points.y, "max": points.high or points.y}
-    shown = columns.get(statistic, points.y)
-    numbers = [value for value in shown if value is not None and math.isfinite(value)]
+    column = columns.get(statistic, points.y)
+    numbers = [value for value in column if value is not None and math.isfinite(value)]
     if not numbers:
         return math.nan
     if statistic == "mean":

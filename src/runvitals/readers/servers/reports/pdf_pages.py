@@ -165,8 +165,8 @@ def _shape(shape: Shape, height: float) -> Any:
 def _table(rows: Sequence[Sequence[str]]) -> Any:
     from reportlab.platypus import LongTable
 
-    shown = [[_paragraph(text, "Normal") for text in row[:_MAX_COLUMNS]] for row in rows]
-    return LongTable(shown, repeatRows=1)
+    cells = [[_paragraph(text, "Normal") for text in row[:_MAX_COLUMNS]] for row in rows]
+    return LongTable(cells, repeatRows=1)
 
 
 def _image(exported: ExportedReport, digest: str, about: str) -> Iterator[Any]:

@@ -39,10 +39,10 @@ def _about(text: str) -> str:
 def _names(drawing: Drawing) -> str:
     if not drawing.names:
         return ""
-    named = "".join(
+    items = "".join(
         f'<li><svg viewBox="0 0 10 10"><rect width="10" height="10" fill="{color}"/></svg> '
         f"{escape(name)}</li>"
         for name, color in drawing.names[:_SHOWN_NAMES]
     )
-    left = len(drawing.names) - _SHOWN_NAMES
-    return f'<ul class="names">{named}{f"<li>and {left} more</li>" if left > 0 else ""}</ul>'
+    more = len(drawing.names) - _SHOWN_NAMES
+    return f'<ul class="names">{items}{f"<li>and {more} more</li>" if more > 0 else ""}</ul>'
