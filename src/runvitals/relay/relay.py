@@ -119,8 +119,8 @@ class Relay:
     def _is_done(self) -> bool:
         """Return whether to exit: nothing left to do, or no client and no success for a long time."""
         now_s = time.monotonic()
-        left = self._undelivered or self._waiting or self._to_hand_over
-        idle = not left and all(t.done for t in self._threads.values())
+        pending = self._undelivered or self._waiting or self._to_hand_over
+        idle = not pending and all(t.done for t in self._threads.values())
         if self._clients or not idle:
             self._busy_s = now_s
         if self._clients:

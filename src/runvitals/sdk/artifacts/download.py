@@ -87,7 +87,7 @@ def download(source: FileSource, folder: str, selection: FileSelection) -> None:
         what = f"{unknown[0].reference}{more}"
         notify(f"{what}: the content is not checked, as it was logged without a checksum")
     paths = {entry.path: local_path(folder, checked_path(entry.path)) for entry in entries}
-    written: set[str] = set()
+    written_paths: set[str] = set()
     with TransferProgress(
         "downloading", sum(entry.bytes or 0 for entry in entries), len(entries)
     ) as progress:
@@ -100,7 +100,7 @@ def download(source: FileSource, folder: str, selection: FileSelection) -> None:
                     raise
                 del paths[entry.path]
             else:
-                written.add(entry.path)
+                written_paths.add(entry.path)
 
         def fetch_all(batch: Sequence[ArtifactEntry]) -> None:
             absent = [entry for entry in batch if not has_content(entry, paths[entry.path])]
@@ -109,7 +109,7 @@ def download(source: FileSource, folder: str, selection: FileSelection) -> None:
                 if len(absent) > 1
                 else set()
             )
-            written.update(entry.path for entry in together)
+            written_paths.update(entry.path for entry in together)
             for entry in absent:
                 if entry not in together:
                     fetch(entry)
@@ -119,7 +119,7 @@ def download(source: FileSource, folder: str, selection: FileSelection) -> None:
             _do_all(fetch_all, _parts(entries))
         finally:
             source.end()
-    check_apart(paths, written)
+    check_apart(paths, written_paths)
 
 
 def _parts(entries: Iterable[ArtifactEntry]) -> list[list[ArtifactEntry]]:
@@ -173,17 +173,19 @@ def differences(entries: Iterable[ArtifactEntry], folder: str) -> FolderDifferen
 
     A reference may be there or not. Of `file://` its content is compared, of others the size.
     """
-    named = {entry.path: entry for entry in entries}
+    entry_of = {entry.path: entry for entry in entries}
     local_paths = {
         os.path.relpath(os.path.join(parent, name), folder).replace(os.sep, "/")
         for parent, _, names in os.walk(folder)
         for name in names
     }
-    missing = [path for path, entry in named.items() if path not in local_paths and entry.reference is None]
+    missing = [
+        path for path, entry in entry_of.items() if path not in local_paths and entry.reference is None
+    ]
     changed: list[str] = []
 
     def compare(path: str) -> None:
-        entry, local = named[path], os.path.join(folder, *path.split("/"))
+        entry, local = entry_of[path], os.path.join(folder, *path.split("/"))
         if entry.reference is not None and os.path.isfile(local):
             same = references.matches(entry, local) is not False
         else:
@@ -191,9 +193,9 @@ def differences(entries: Iterable[ArtifactEntry], folder: str) -> FolderDifferen
         if not same:
             changed.append(path)
 
-    _do_all(compare, sorted(local_paths & named.keys()))
+    _do_all(compare, sorted(local_paths & entry_of.keys()))
     return FolderDifferences(
-        tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(local_paths - named.keys()))
+        tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(local_paths - entry_of.keys()))
     )
 
 

@@ -249,8 +249,8 @@ def plot_silhouette(
     if cluster_labels is None:
         cluster_labels = clusterer.labels_
     values = import_module("sklearn.metrics").silhouette_samples(X, cluster_labels, metric=metric)
-    named = [_class_name(cluster, labels) for cluster in _numpy().asarray(cluster_labels).tolist()]
-    ranked = sorted(zip(named, values.tolist(), strict=True), key=lambda row: (row[0], -row[1]))
+    class_names = [_class_name(cluster, labels) for cluster in _numpy().asarray(cluster_labels).tolist()]
+    ranked = sorted(zip(class_names, values.tolist(), strict=True), key=lambda row: (row[0], -row[1]))
     rows = [[cluster, position, value] for position, (cluster, value) in enumerate(ranked)]
     step = len(rows) // _MAX_SILHOUETTE + 1
     table = Table(columns=["cluster", "sample", "silhouette"], data=rows[::step])

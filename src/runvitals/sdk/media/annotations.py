@@ -60,8 +60,8 @@ class Annotations:
         self, boxes: Mapping[str, Any] | None, masks: Mapping[str, Any] | None, classes: Any
     ) -> None:
         self._boxes, self._masks = dict(boxes or {}), dict(masks or {})
-        named = classes if classes is None or isinstance(classes, Classes) else Classes(classes)
-        self._names = {} if named is None else named.names
+        class_set = classes if classes is None or isinstance(classes, Classes) else Classes(classes)
+        self._names = {} if class_set is None else class_set.names
         for name, layer in self._boxes.items():
             if "box_data" not in layer:
                 raise ValueError(f"Image(): boxes[{name!r}] has no box_data")

@@ -66,8 +66,8 @@ def bars(
     values = [value if isfinite(value) else 0.0 for _, column in series for value in column]
     low, high, y_marks = _scale([0.0, *values])
     across, up = _scales(0, max(len(names), 1), low, high)
-    shown = len(names) <= _MAX_MARKS
-    marks = [(index + 0.5, name) for index, name in enumerate(names) if name and shown]
+    shows_names = len(names) <= _MAX_MARKS
+    marks = [(index + 0.5, name) for index, name in enumerate(names) if name and shows_names]
     parts = _axes(across, up, marks, y_marks)
     share = 0.8 / max(len(series), 1)
     for number, (_, column) in enumerate(series):
@@ -170,9 +170,9 @@ def _page(parts: list[str], title: str, x_title: str, y_title: str, legend: Sequ
         each = (_WIDTH - _LEFT - _RIGHT) / min(len(legend), _LEGEND)
         for number, name in enumerate(legend[:_LEGEND]):
             more = f" and {len(legend) - _LEGEND} more" if number == _LEGEND - 1 < len(legend) - 1 else ""
-            shown = name[: max(int(each / 6.5), 2)] + more
+            short_name = name[: max(int(each / 6.5), 2)] + more
             color = _COLORS[number % len(_COLORS)]
-            texts.append(_text(_LEFT + number * each, 34, shown, anchor="start", fill=color))
+            texts.append(_text(_LEFT + number * each, 34, short_name, anchor="start", fill=color))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" font-family="sans-serif" font-size="12">'
@@ -189,9 +189,9 @@ def _text(
     weight: str = "normal",
     turn: bool = False,
 ) -> str:
-    shown = escape("".join(c for c in text if c.isprintable())[:_TEXT_CHARACTERS])
+    escaped = escape("".join(c for c in text if c.isprintable())[:_TEXT_CHARACTERS])
     turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-weight="{weight}"{turned}>'
-        f"{shown}</text>"
+        f"{escaped}</text>"
     )

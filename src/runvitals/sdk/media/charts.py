@@ -89,11 +89,11 @@ def bar(
     Raises:
         ValueError: no such column.
     """
-    named, counted = _columns(table, label, value)
+    label_column, value_column = _columns(table, label, value)
 
     def draw() -> str:
-        names = [text_of(row[named]) for row in table.data]
-        values = _numbers([row[counted] for row in table.data])
+        names = [text_of(row[label_column]) for row in table.data]
+        values = _numbers([row[value_column] for row in table.data])
         return chart_drawing.bars(names, [(value, values)], title or "", label, value)
 
     return ChartMedia(table, draw)
@@ -194,8 +194,8 @@ def confusion_matrix(
     return ChartMedia(table, lambda: chart_drawing.matrix(counts, names, heading, "predicted", "actual"))
 
 
-def _index_of_class(classes: Sequence[Any], names: Sequence[str], named: bool) -> Callable[[Any], int]:
-    if not named:
+def _index_of_class(classes: Sequence[Any], names: Sequence[str], has_names: bool) -> Callable[[Any], int]:
+    if not has_names:
         order = {value: index for index, value in enumerate(classes)}
         return order.__getitem__
 
@@ -350,12 +350,12 @@ def _columns(table: Table, *names: str) -> list[int]:
 def _split(table: Table, x: int, y: int, stroke: int | None = None) -> list[PlottedSeries]:
     """Return the rows as series: one for each value of the column `stroke`. Texts are numbered."""
     xs, ys = _numbers([row[x] for row in table.data]), _numbers([row[y] for row in table.data])
-    named: dict[str, tuple[list[float], list[float]]] = {}
+    points_by_name: dict[str, tuple[list[float], list[float]]] = {}
     for row, x_value, y_value in zip(table.data, xs, ys, strict=True):
-        series = named.setdefault("" if stroke is None else text_of(row[stroke]), ([], []))
+        series = points_by_name.setdefault("" if stroke is None else text_of(row[stroke]), ([], []))
         series[0].append(x_value)
         series[1].append(y_value)
-    return [PlottedSeries(name, *values) for name, values in named.items()]
+    return [PlottedSeries(name, *values) for name, values in points_by_name.items()]
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

@@ -72,7 +72,7 @@ async def list_runs(
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     author, verdict = row.get("author"), row.get("verdict")
-    shown = {
+    fields = {
         **{name: row.get(name) for name in ("id", "entity", "project", "name", "state")},
         "started": _time(row["started_ms"]),
         "duration_s": row["duration_ms"] // 1000,
@@ -82,7 +82,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         "summary": dict(list(row["summary"].items())[:_SUMMARY_VALUES]),
         "verdict": verdict and verdict["text"],
     }
-    return {name: value for name, value in shown.items() if value not in (None, "", [], {})}
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 def _time(time_ms: int) -> str:
@@ -159,8 +159,8 @@ async def read_history(
     async def read(points: int) -> str:
         page = await called_run.get("/history", **part, max_points=points)
         groups = [_table(group, ("step", "t"), ("host", "rank")) for group in page["groups"]]
-        kept = {name: page[name] for name in ("others", "resumes", "unmatched", "problems") if page[name]}
-        data = {"groups": groups, **kept}
+        others = {name: page[name] for name in ("others", "resumes", "unmatched", "problems") if page[name]}
+        data = {"groups": groups, **others}
         return answer(data, "give keys, or first_step and last_step, to see a part in detail")
 
     return await _fitting(read, max_points)

@@ -186,7 +186,7 @@ class Pipe:
         self._clock = clock
         self._reader = ReportReader(RUNTIME_TAG in dimensions)
         self._dimensions: Dimensions | None = None
-        self._shown = ""
+        self._shown_problems = ""
         # Minutes end everywhere at the same time; requests should not all arrive then.
         self._offset_s = random.uniform(0.0, every_s)
 
@@ -242,9 +242,9 @@ class Pipe:
 
     def _show_problems(self) -> None:
         problems = "; ".join(self._problems())
-        if problems and problems != self._shown:
+        if problems and problems != self._shown_problems:
             self._show(f"runvitals: {self._summary()}")
-        self._shown = problems
+        self._shown_problems = problems
 
     def _problems(self) -> list[str]:
         rejected = self._aggregation.rejected

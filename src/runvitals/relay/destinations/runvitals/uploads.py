@@ -95,7 +95,9 @@ class FileUploads:
             TooEarly: the server cannot store files at present, or is of an earlier version without files.
             Retry, OSError: the server cannot be reached.
         """
-        named = {note.seq: [file["sha256"] for file in files_of(note.value["items"])] for note in notes}
+        digests_by_seq = {
+            note.seq: [file["sha256"] for file in files_of(note.value["items"])] for note in notes
+        }
         sizes = {file["sha256"]: file["bytes"] for note in notes for file in files_of(note.value["items"])}
         needed = [sha256 for sha256 in sizes if sha256 not in self._arrived and sha256 not in self._missing]
         until_s = self._clock() + TURN_S
@@ -113,7 +115,7 @@ class FileUploads:
             self._arrived.clear()
         return {
             seq: MissingFile(sha256, self._missing[sha256])
-            for seq, digests in named.items()
+            for seq, digests in digests_by_seq.items()
             for sha256 in digests
             if sha256 in self._missing
         }

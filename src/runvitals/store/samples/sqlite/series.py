@@ -34,10 +34,10 @@ class _JoinedTimes:
             joined = np.concatenate((t, unchunked))
             if len(t) and unchunked[0] <= t[-1]:
                 # Unchunked samples are newer than those of chunks at the same time.
-                kept = np.flatnonzero(
+                positions = np.flatnonzero(
                     np.append(~np.isin(t, unchunked, assume_unique=True), np.full(len(unchunked), True))
                 )
-                rows = kept[np.argsort(joined[kept], kind="stable")]
+                rows = positions[np.argsort(joined[positions], kind="stable")]
                 joined = joined[rows]
             t = joined
         first, last = np.searchsorted(t, (lo, hi + 1))
