@@ -20,18 +20,18 @@ class Once(Generic[Value]):
 
     def __init__(self, make: Callable[[], Value]) -> None:
         self._make = make
-        self._made: list[Value] = []
+        self._values: list[Value] = []
         self._making = threading.Lock()
 
     def __call__(self) -> Value:
         """Return the value."""
-        if not self._made:
+        if not self._values:
             with self._making:
-                if not self._made:
-                    self._made.append(self._make())
-        return self._made[0]
+                if not self._values:
+                    self._values.append(self._make())
+        return self._values[0]
 
     @property
     def is_made(self) -> bool:
         """Whether a call has made it."""
-        return bool(self._made)
+        return bool(self._values)

@@ -50,7 +50,7 @@ class WorkProgress:
         self._clock = clock
         self._start_s = clock()
         self._next_s = self._start_s + (_FIRST_S if self._is_terminal else _LINE_S)
-        self._shown = False
+        self._is_shown = False
         self._lock = threading.Lock()
 
     def __enter__(self) -> WorkProgress:
@@ -73,7 +73,7 @@ class WorkProgress:
     def print(self, text: str) -> None:
         """Print a line to standard output, without a bar in it."""
         with self._lock:
-            if self._shown and self._is_terminal:
+            if self._is_shown and self._is_terminal:
                 self._stream.write(_CLEAR)
                 self._stream.flush()
             print(text, flush=True)
@@ -81,7 +81,7 @@ class WorkProgress:
     def end(self) -> None:
         """Show the last state, if any was shown."""
         with self._lock:
-            if self._shown:
+            if self._is_shown:
                 self._show("\n")
 
     def text(self) -> str:
@@ -92,9 +92,9 @@ class WorkProgress:
             'importing: 0 of 12 runs'
         """
         total = f" of {self._total:,}" if self._total else ""
-        return f"{self._verb}: {self._done:,}{total} {self._noun}{self._left()}"
+        return f"{self._verb}: {self._done:,}{total} {self._noun}{self._time_left()}"
 
-    def _left(self) -> str:
+    def _time_left(self) -> str:
         """Return how long the rest takes; "" if that is not known."""
         seconds = self._clock() - self._start_s
         if not self._total or not self._done or seconds <= 0:
@@ -105,7 +105,7 @@ class WorkProgress:
         now_s = self._clock()
         if now_s >= self._next_s:
             self._next_s = now_s + (_BAR_S if self._is_terminal else _LINE_S)
-            self._shown = True
+            self._is_shown = True
             self._show("" if self._is_terminal else "\n")
 
     def _show(self, end: str) -> None:
@@ -174,7 +174,7 @@ class TransferProgress(WorkProgress):
         text = f"{self._verb}: {files}{size_text(self._done)} of {size_text(self._total)}"
         seconds = self._clock() - self._start_s
         rate = f", {size_text(self._done / seconds)}/s" if self._done and seconds > 0 else ""
-        return f"{text}{rate}{self._left()}"
+        return f"{text}{rate}{self._time_left()}"
 
 
 def size_text(count: float) -> str:

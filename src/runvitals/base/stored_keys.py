@@ -45,15 +45,15 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
 
 def _key_of_wandb(url: str, environ: Mapping[str, str]) -> str | None:
     """Return the key in `WANDB_API_KEY`, if `WANDB_BASE_URL` names this server."""
-    named = environ.get("WANDB_BASE_URL")
-    return environ.get("WANDB_API_KEY") or None if named and _key(named) == _key(url) else None
+    url_of_wandb = environ.get("WANDB_BASE_URL")
+    return environ.get("WANDB_API_KEY") or None if url_of_wandb and _key(url_of_wandb) == _key(url) else None
 
 
 def _server_of_variable(environ: Mapping[str, str], saved: list[str]) -> str | None:
     """Return the server that `RUNVITALS_TOKEN` belongs to."""
-    named = environ.get(SERVER_VARIABLE)
-    if named:
-        return _key(named)
+    address = environ.get(SERVER_VARIABLE)
+    if address:
+        return _key(address)
     return saved[0] if len(saved) == 1 else None
 
 
@@ -120,8 +120,8 @@ def known_server(url: str | None, environ: Mapping[str, str]) -> str:
     """
     if url is not None:
         return _key(url)
-    named = environ.get(SERVER_VARIABLE)
-    servers = [_key(named)] if named else list(_servers(login_file(environ)))
+    address = environ.get(SERVER_VARIABLE)
+    servers = [_key(address)] if address else list(_servers(login_file(environ)))
     if len(servers) != 1:
         problem = f"several servers: {', '.join(servers)}" if servers else "no server"
         raise ValueError(f"there are keys for {problem}; expected the URL of one")

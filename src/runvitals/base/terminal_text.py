@@ -35,12 +35,12 @@ def inert(text: object) -> str:
         return shown
     import unicodedata  # 1 MB that plain text does not need
 
-    kept, marks = [], _MAX_MARKS  # a mark at the beginning would change what is before the text
+    characters, marks = [], _MAX_MARKS  # a mark at the beginning would change what is before the text
     for char in shown:
         marks = marks + 1 if unicodedata.category(char) in _MARKS else 0
         is_visible = char.isprintable() and char not in _INVISIBLE and marks <= _MAX_MARKS
-        kept.append(char if is_visible else ascii(char)[1:-1])
-    return "".join(kept)
+        characters.append(char if is_visible else ascii(char)[1:-1])
+    return "".join(characters)
 
 
 def harmless(text: str) -> str:
@@ -85,9 +85,9 @@ def cut(text: str, width: int) -> str:
     """
     if display_width(text) <= width:
         return text
-    left, end = width - 1, 0
-    while end < len(text) and char_width(text[end]) <= left:
-        left -= char_width(text[end])
+    columns_left, end = width - 1, 0
+    while end < len(text) and char_width(text[end]) <= columns_left:
+        columns_left -= char_width(text[end])
         end += 1
     return text[:end].rstrip() + "…"
 
@@ -100,12 +100,12 @@ class Harmless:
 
     def write(self, text: str) -> int:
         """Write text with control and invisible characters escaped, and those replaced that have no code."""
-        shown = harmless(text)
+        safe_text = harmless(text)
         try:
-            self.raw.write(shown)
+            self.raw.write(safe_text)
         except UnicodeEncodeError:  # LC_ALL=C
             encoding = self.raw.encoding or "ascii"
-            self.raw.write(shown.translate(_IN_ASCII).encode(encoding, "replace").decode(encoding))
+            self.raw.write(safe_text.translate(_IN_ASCII).encode(encoding, "replace").decode(encoding))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

@@ -88,7 +88,7 @@ class AccountApi:
         if not self.in_process:
             return name
         users = [user["name"] for user in self.every("/organisation/members", "members")]
-        return _known(name.lower(), users, f"there is no user {name!r}", "runvitals user list")
+        return _existing_name(name.lower(), users, f"there is no user {name!r}", "runvitals user list")
 
     def team(self, name: str, *, in_trash: bool = False) -> str:
         """Return the name of a team as it is stored: see `user`. `in_trash`: of one in the trash."""
@@ -96,7 +96,7 @@ class AccountApi:
             return name
         where = " in the trash" if in_trash else ""
         teams = self.teams(in_trash=in_trash)
-        return _known(name.lower(), teams, f"there is no team {name!r}{where}", "runvitals team list")
+        return _existing_name(name.lower(), teams, f"there is no team {name!r}{where}", "runvitals team list")
 
     def service_account(self, path: str) -> tuple[str, dict[str, str]]:
         """Return the address of the service account TEAM/NAME, or NAME of the organisation, and its names.
@@ -106,7 +106,7 @@ class AccountApi:
         """
         if self.in_process:
             error = f"there is no service account {path!r}"
-            _known(path, self.service_accounts(), error, "runvitals service-account list")
+            _existing_name(path, self.service_accounts(), error, "runvitals service-account list")
         team, _, name = path.rpartition("/")
         if team:
             return "/teams/{team}/service-accounts/{account}", {"team": team, "account": name}
@@ -119,7 +119,7 @@ class AccountApi:
         return str(self.get("/organisation/settings")["settings"]["url"]["value"] or "").rstrip("/") + path
 
 
-def _known(name: str, names: Collection[str], error: str, command: str) -> str:
+def _existing_name(name: str, names: Collection[str], error: str, command: str) -> str:
     """Return a name that there is. `command`: lists all of them, where the error cannot."""
     if name not in names:
         raise LookupError(f"{error}; {expected(names, command)}")

@@ -62,12 +62,12 @@ def day(time_ms: int | None) -> str | None:
 
 def expected(names: Iterable[str], command: str) -> str:
     """The end of an error about an unknown name: the names that there are, or the command that lists them."""
-    known = sorted(names)
-    if not known:
+    sorted_names = sorted(names)
+    if not sorted_names:
         return "there is none yet"
-    if len(known) > _MAX_NAMED:
+    if len(sorted_names) > _MAX_NAMED:
         return f"`{command}` lists those that there are"
-    return f"expected one of {', '.join(known)}"
+    return f"expected one of {', '.join(sorted_names)}"
 
 
 def _cell(value: object) -> str:

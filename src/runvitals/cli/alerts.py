@@ -53,9 +53,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     apply.add_argument("--prune", action="store_true", help="delete rules that the file does not have")
     test = actions.add_parser("test", help="send yourself what a rule would send")
     mute = actions.add_parser("mute", help="notify nobody for some hours")
-    for named in (test, mute):
-        named.add_argument("team", metavar="TEAM")
-        named.add_argument("name", metavar="RULE")
+    for command in (test, mute):
+        command.add_argument("team", metavar="TEAM")
+        command.add_argument("name", metavar="RULE")
     mute.add_argument(
         "--hours", type=number_between(0, _MAX_HOURS), default=8, help="0: no longer; default: %(default)g"
     )
@@ -90,9 +90,9 @@ def _list(server: ApiConnection, path: str, arguments: argparse.Namespace) -> in
     rows = [["RULE", "SEVERITY", "STATE", "FIRES FOR"]]
     for rule in rules:
         state = "muted" if (rule["muted_until_ms"] or 0) > time.time() * 1000 else "on"
-        shown = state if rule["enabled"] else "off"
+        state_text = state if rule["enabled"] else "off"
         severity = str(rule["rule"].get("severity", "warning"))
-        rows.append([inert(rule["name"]), severity, shown, str(counts.get(rule["name"], 0))])
+        rows.append([inert(rule["name"]), severity, state_text, str(counts.get(rule["name"], 0))])
     print(table(rows))
     return 0
 

@@ -129,7 +129,7 @@ def _show_upload(arguments: argparse.Namespace, run_id: str) -> None:
 
 
 def _get(arguments: argparse.Namespace) -> int:
-    artifact = _found(arguments)
+    artifact = _artifact_of(arguments)
     folder = artifact.download(
         arguments.output,
         include=arguments.include,
@@ -140,7 +140,7 @@ def _get(arguments: argparse.Namespace) -> int:
 
 
 def _verify(arguments: argparse.Namespace) -> int:
-    artifact = _found(arguments)
+    artifact = _artifact_of(arguments)
     folder = arguments.folder or artifact.default_root()
     lines = artifact.differences(folder).lines()
     for line in lines:
@@ -152,7 +152,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _found(arguments: argparse.Namespace) -> Artifact:
+def _artifact_of(arguments: argparse.Namespace) -> Artifact:
     from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.artifacts.lookup import find
 
@@ -186,12 +186,12 @@ def _ttl(arguments: argparse.Namespace) -> int:
         if arguments.days is not None:
             expiring = artifacts.set_time_to_live(address, arguments.days * _DAY_S or None)
         ttl_s = artifacts.time_to_live_s(address)
-    said = "versions are kept"
+    sentence = "versions are kept"
     if ttl_s is not None:
         days = f"{ttl_s / _DAY_S:g} day{'' if ttl_s == _DAY_S else 's'}"
-        there = f" ({expiring:,} of those that are there)" if expiring else ""
-        said = f"versions are deleted {days} after they were logged{there}"
-    print(f"{inert(arguments.name)}: {said}")
+        count_text = f" ({expiring:,} of those that are there)" if expiring else ""
+        sentence = f"versions are deleted {days} after they were logged{count_text}"
+    print(f"{inert(arguments.name)}: {sentence}")
     return 0
 
 
@@ -245,10 +245,10 @@ def _dependent_lines(dependents: dict[str, Any]) -> Iterator[str]:
         "aliases": dependents["aliases"],
     }
     totals = {"used by": "used_by_total", "made from it": "made_from_total", "linked as": "links_total"}
-    for title, shown in names.items():
-        total = dependents[totals[title]] if title in totals else len(shown)
-        others = [f"{total - len(shown)} more"] if total > len(shown) else []
-        yield f"{title}: {', '.join([*shown, *others]) or '-'}"
+    for title, first_names in names.items():
+        total = dependents[totals[title]] if title in totals else len(first_names)
+        others = [f"{total - len(first_names)} more"] if total > len(first_names) else []
+        yield f"{title}: {', '.join([*first_names, *others]) or '-'}"
 
 
 def _row(version: ArtifactVersion) -> list[str]:

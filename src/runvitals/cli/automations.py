@@ -52,7 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an action on the automations of a team; return 0."""
-    action = {"list": _list, "history": _history, "apply": _apply}.get(arguments.action, _one)
+    action = {"list": _list, "history": _history, "apply": _apply}.get(arguments.action, _run_action)
     with connected(arguments) as server:
         return action(server, f"/teams/{entity_name(arguments.team)}", arguments)
 
@@ -118,7 +118,7 @@ def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> i
     return 0
 
 
-def _one(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
+def _run_action(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
     """Enable, disable, preview, test or delete an automation."""
     name, action = arguments.name, arguments.action
     numbers = [automation["id"] for automation in _all(server, path) if automation["name"] == name]

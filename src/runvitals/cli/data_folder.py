@@ -16,5 +16,5 @@ def add_dir(parser: argparse.ArgumentParser) -> None:
 
 def directory(arguments: argparse.Namespace) -> str:
     """Return the folder from the command line, else from the settings, else the user's data home."""
-    named = arguments.dir or resolve({}, os.environ, os.getcwd())["dir"]
-    return os.path.abspath(os.path.expanduser(named)) if named else data_dir()
+    folder = arguments.dir or resolve({}, os.environ, os.getcwd())["dir"]
+    return os.path.abspath(os.path.expanduser(folder)) if folder else data_dir()

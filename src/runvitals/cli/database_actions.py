@@ -90,12 +90,12 @@ def remove_second_factor(
     from runvitals.server.mail.messages import second_factor_removed
 
     user = _user(accounts, arguments.name)
-    asked = accounts.passkeys.asked_after_password(user.id)
-    if accounts.credentials.second_factor(user.id) is None and not asked:
+    asks_passkey = accounts.passkeys.asked_after_password(user.id)
+    if accounts.credentials.second_factor(user.id) is None and not asks_passkey:
         raise LookupError(f"{user.name} has no second factor")
 
     def change() -> None:
-        if asked:
+        if asks_passkey:
             accounts.passkeys.ask_after_password(user.id, False, (), by, now_ms)
         accounts.credentials.remove_second_factor(user.id, by, now_ms)
         _notices(accounts, now_ms).to_user(user.id, second_factor_removed(user.name))

@@ -140,10 +140,10 @@ def _naming_output(path: str | None) -> Iterator[None]:
 
 def _no_match(globs: Sequence[str], keys: Sequence[str]) -> str:
     """Return the error for globs that match no key, with the keys that there are."""
-    there = ", ".join(keys[:_SHOWN_KEYS]) + (
+    key_list = ", ".join(keys[:_SHOWN_KEYS]) + (
         f" and {len(keys) - _SHOWN_KEYS} more" * (len(keys) > _SHOWN_KEYS)
     )
-    return f"--keys {' '.join(globs)}: no key matches; the run has {there or 'no keys'}"
+    return f"--keys {' '.join(globs)}: no key matches; the run has {key_list or 'no keys'}"
 
 
 class JournalExport:
@@ -238,12 +238,12 @@ def write_csv(
 
     Iterates twice: first to collect the keys.
     """
-    found: dict[str, None] = {}
+    key_order: dict[str, None] = {}
     total = 0
     for row in rows():
         total += 1
-        found.update(dict.fromkeys(row.values))
-    keys = list(found)
+        key_order.update(dict.fromkeys(row.values))
+    keys = list(key_order)
     progress.expect(total)
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(["time_ms", "time", *origins, *map(inert_cell, keys)])

@@ -134,8 +134,8 @@ def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) 
             print(f"{inert(run_id)}: {inert(reason)}", file=sys.stderr)
         if report.existing:
             print(f"{len(report.existing)} runs exist already and were left as they are")
-        for what, count in report.left_out.items():
-            print(f"not imported: {count} × {inert(what)}")
+        for content, count in report.left_out.items():
+            print(f"not imported: {count} × {inert(content)}")
         ids += [*report.imported, *report.existing]
         failed += len(report.failed)
     return ids, failed
@@ -221,8 +221,8 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
             try:
                 done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
             except (OSError, ValueError) as error:
-                place = "" if file in str(error) else f"{file}: "
-                print(inert(f"{place}{error}"), file=sys.stderr)
+                prefix = "" if file in str(error) else f"{file}: "
+                print(inert(f"{prefix}{error}"), file=sys.stderr)
             else:
                 ids.append(done.run)
                 if progress is not None:
@@ -262,8 +262,8 @@ def files(path: str) -> Iterator[str]:
         yield checked_file(path)
         return
     refused: list[str] = []
-    found = files_below(path, lambda name: name.endswith(".wandb"), refused)  # not those of `latest-run`
-    paths = [os.path.join(folder, name) for folder, names in found for name in names]
+    folders = files_below(path, lambda name: name.endswith(".wandb"), refused)  # not those of `latest-run`
+    paths = [os.path.join(folder, name) for folder, names in folders for name in names]
     if refused:
         print(f"not imported: {len(refused)} × {REFUSED}")
     if not paths:

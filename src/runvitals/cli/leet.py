@@ -90,8 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not words and config["startup"] == "list":
         opened = opened._replace(run_id=None)
     speed = None if arguments.replay is None else speed_of(arguments.replay)
-    shown = graphics(str(config["images"]), os.environ)
-    app = LeetApp(opened, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
+    terminal_graphics = graphics(str(config["images"]), os.environ)
+    app = LeetApp(opened, config=config, environ=os.environ, replay_speed=speed, graphics=terminal_graphics)
     return app.run_in_terminal(os.environ)
 
 

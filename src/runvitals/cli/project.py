@@ -61,18 +61,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--deleted", action="store_true", help="those in the trash")
     revoke = actions.add_parser("revoke", help="revoke a guest link")
     revoke.add_argument("link", metavar="ID", type=row_id, help="the ID column of `links`")
-    found = {}
+    parsers = {}
     for name, text in _ON_A_PROJECT:
-        found[name] = actions.add_parser(name, help=text)
-        found[name].add_argument("project", metavar="TEAM/NAME")
-    found["rename"].add_argument("name", metavar="NAME")
-    found["visibility"].add_argument("visibility", choices=VISIBILITIES)
+        parsers[name] = actions.add_parser(name, help=text)
+        parsers[name].add_argument("project", metavar="TEAM/NAME")
+    parsers["rename"].add_argument("name", metavar="NAME")
+    parsers["visibility"].add_argument("visibility", choices=VISIBILITIES)
     for name in ("add", "remove"):
-        found[name].add_argument("user", metavar="USER")
-    found["add"].add_argument("--role", help="viewer, member or admin; default: the role in the team")
-    found["link"].add_argument("--expires", metavar="AGE", type=time_ms, help="7d, 12h; default: never")
-    found["transfer"].add_argument("entity", metavar="TEAM", help="a team or user")
-    found["delete"].add_argument("--confirm", metavar="NAME", required=True, help="the project's name again")
+        parsers[name].add_argument("user", metavar="USER")
+    parsers["add"].add_argument("--role", help="viewer, member or admin; default: the role in the team")
+    parsers["link"].add_argument("--expires", metavar="AGE", type=time_ms, help="7d, 12h; default: never")
+    parsers["transfer"].add_argument("entity", metavar="TEAM", help="a team or user")
+    parsers["delete"].add_argument(
+        "--confirm", metavar="NAME", required=True, help="the project's name again"
+    )
     finish(actions, by_key=_CALLS.keys() - {"transfer"})
 
 
@@ -123,8 +125,8 @@ def _show(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
         "created": when(project.get("created_ms")),
         "in the trash since": when(project.get("deleted_ms")),
     }
-    shown = [f"{name}: {value}" for name, value in about.items() if value not in (None, "")]
-    return Outcome("\n".join(shown), _record(project))
+    lines = [f"{name}: {value}" for name, value in about.items() if value not in (None, "")]
+    return Outcome("\n".join(lines), _record(project))
 
 
 def _record(project: dict[str, Any]) -> dict[str, Any]:
@@ -172,9 +174,9 @@ def _links(api: AccountApi, arguments: argparse.Namespace) -> Listing:
 
 def _link(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     expires_ms = None if arguments.expires is None else now_ms() + arguments.expires
-    made = api.send("POST", f"{_PROJECT}/links", {"expires_ms": expires_ms}, **_names(arguments))
-    record = {"path": made["url"], "id": made["id"], "expires_ms": made["expires_ms"]}
-    return Outcome(api.link(made["url"]), record)
+    link = api.send("POST", f"{_PROJECT}/links", {"expires_ms": expires_ms}, **_names(arguments))
+    record = {"path": link["url"], "id": link["id"], "expires_ms": link["expires_ms"]}
+    return Outcome(api.link(link["url"]), record)
 
 
 def _transfer(api: AccountApi, arguments: argparse.Namespace) -> Outcome:

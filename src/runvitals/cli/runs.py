@@ -215,14 +215,14 @@ def _cell(text: str) -> str:
 
 def _summary(run: Run) -> str:
     """Return the first summary entries that fit."""
-    shown = ""
+    summary = ""
     for key, value in run.summary.items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         text = inert(f"{key}={value:.4g}" if is_number else f"{key}={value}")
-        if len(shown) + len(text) > _SUMMARY_LETTERS:
+        if len(summary) + len(text) > _SUMMARY_LETTERS:
             break
-        shown += f"  {text}" if shown else text
-    return shown
+        summary += f"  {text}" if summary else text
+    return summary
 
 
 def _hosts(run: Run) -> str:

@@ -126,8 +126,8 @@ def _sources(states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     by_state: dict[str, list[tuple[str, str]]] = {state: [] for state in ("on", *_STATES)}
     for name, state in states.items():
         reason = state.get("reason", "")
-        shown = "partial" if state["state"] == "on" and is_partial(state) else state["state"]
-        by_state.setdefault(shown, []).append((name, reason))
+        state_text = "partial" if state["state"] == "on" and is_partial(state) else state["state"]
+        by_state.setdefault(state_text, []).append((name, reason))
     width = max((len(name) for name in states), default=0)
     yield "Sources"
     if by_state["on"]:

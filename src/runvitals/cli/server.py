@@ -362,9 +362,9 @@ def _receive_grpc(stack: ExitStack, where: tuple[str, int] | None, listener: soc
     host, port = where
     own_host, own_port = listener.getsockname()[:2]
     own_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(own_host, own_host)
-    shown = f"[{host}]" if ":" in host else host
-    server = stack.enter_context(OtlpGrpcServer(f"{shown}:{port}", (own_host, own_port)))
-    print(f"runvitals: OTLP over gRPC on {shown}:{server.port}", flush=True)
+    address_host = f"[{host}]" if ":" in host else host
+    server = stack.enter_context(OtlpGrpcServer(f"{address_host}:{port}", (own_host, own_port)))
+    print(f"runvitals: OTLP over gRPC on {address_host}:{server.port}", flush=True)
 
 
 def _received_files(

@@ -36,12 +36,12 @@ def run(arguments: argparse.Namespace) -> int:
     opened = open_run(arguments.id, directory(arguments))
     statistics = opened.statistics()
     if arguments.json:
-        shown = {**run_as_dict(opened.facts), "statistics": [asdict(statistic) for statistic in statistics]}
+        record = {**run_as_dict(opened.facts), "statistics": [asdict(statistic) for statistic in statistics]}
         failure = opened.failure()
-        shown["failure"] = None if failure is None else asdict(failure)
+        record["failure"] = None if failure is None else asdict(failure)
         if numpy_or_none() is not None:
-            shown["verdict"] = opened.findings().to_json()["verdict"]
-        print(json.dumps(finite(shown), indent=1, allow_nan=False))
+            record["verdict"] = opened.findings().to_json()["verdict"]
+        print(json.dumps(finite(record), indent=1, allow_nan=False))
         return 0
     print(table([*_facts(opened.facts), *_verdict(opened)]))
     if (failure := opened.failure()) is not None:

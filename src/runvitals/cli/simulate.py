@@ -97,13 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
         wait = at_once(simulation, stop, lambda: time.time_ns() // 1_000_000)
     else:
         wait = pacer(simulation.location.interval_s, stop)
-    whole = simulation.play(wait)
-    totals = simulation.end("finished" if whole else "stopped")
+    is_complete = simulation.play(wait)
+    totals = simulation.end("finished" if is_complete else "stopped")
     delivery.close()
     print(_summary(totals, time.monotonic() - began_s, at_once=speed is None))
     if delivery.problem:
         print(f"runvitals: not delivered: {inert(delivery.problem)}", file=sys.stderr)
-    return int(bool(totals.lost or delivery.problem)) if whole else 130
+    return int(bool(totals.lost or delivery.problem)) if is_complete else 130
 
 
 def _summary(totals: SimulationTotals, took_s: float, at_once: bool) -> str:

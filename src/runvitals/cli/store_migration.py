@@ -64,11 +64,11 @@ def _copy_samples(source: str, target: str) -> int:
     from runvitals.store.samples.migration import migrate
 
     with ExitStack() as stack:
-        read, written = _open(stack, source, reads_only=True), _open(stack, target)
-        totals = migrate(read, written, runs_copied(Progress(write_progress)))
+        source_store, target_store = _open(stack, source, reads_only=True), _open(stack, target)
+        totals = migrate(source_store, target_store, runs_copied(Progress(write_progress)))
         print(
-            f"{totals.copied} runs with {totals.samples:,} samples copied from {source} to {written.name}, "
-            f"{totals.unchanged} were there already"
+            f"{totals.copied} runs with {totals.samples:,} samples copied from {source} "
+            f"to {target_store.name}, {totals.unchanged} were there already"
         )
     if totals.changing:
         print(

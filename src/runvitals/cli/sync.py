@@ -85,11 +85,11 @@ def deliver(ids: Sequence[str], to: str, folder: str, quiet: bool = False) -> li
     ]
 
 
-def _find_ids(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
-    """Return the ids of the named runs, without duplicates, and the names that match no run."""
+def _find_ids(references: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
+    """Return the ids of the runs that are named, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}
     unknown: list[str] = []
-    for name in named:
+    for name in references:
         try:
             ids[find_run(name, folder)] = None
         except (LookupError, ValueError) as error:
@@ -172,10 +172,10 @@ class DestinationSync:
         if not any(cursor.has_begun for cursor in cursors) and _is_in_trash(run_id, folder):
             self._print(f"{run_id} is in the trash of this machine: it is not delivered")
             return True
-        whole = True
+        is_delivered = True
         for cursor in cursors:
-            whole = self._deliver_part(run_id, cursor) and whole
-        return whole
+            is_delivered = self._deliver_part(run_id, cursor) and is_delivered
+        return is_delivered
 
     def _deliver_part(self, run_id: str, cursor: Cursor) -> bool:
         from runvitals.relay.destination import Gone, Retry

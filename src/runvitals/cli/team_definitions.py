@@ -66,11 +66,11 @@ def every(
 
 
 def delete_others(
-    server: ApiConnection, path: str, known: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]
+    server: ApiConnection, path: str, existing: Mapping[str, Mapping[str, Any]], names: Iterable[str]
 ) -> None:
     """Delete what a file does not have, by name."""
-    for name in known.keys() - set(wanted):
-        server.send("DELETE", f"{path}/{known[name]['id']}", None)
+    for name in existing.keys() - set(names):
+        server.send("DELETE", f"{path}/{existing[name]['id']}", None)
         print(f"deleted {inert(name)}")
 
 
@@ -93,8 +93,8 @@ def read_definitions(path: str, kind: str) -> list[dict[str, Any]]:
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
         raise ValueError(f"{path}: expected a list: a table [[{kind}]] each")
     names: set[str] = set()
-    for number, one in enumerate(rules, 1):
-        name = one.get("name")
+    for number, definition in enumerate(rules, 1):
+        name = definition.get("name")
         if not isinstance(name, str) or not name:
             raise ValueError(f"{path}: {kind} {number} has no name")
         if name in names:
@@ -144,8 +144,8 @@ def _yaml(text: str) -> Any:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = "" if mark is None else f" (at line {mark.line + 1}, column {mark.column + 1})"
-        raise ValueError(f"{getattr(error, 'problem', None) or 'invalid YAML'}{place}") from None
+        position = "" if mark is None else f" (at line {mark.line + 1}, column {mark.column + 1})"
+        raise ValueError(f"{getattr(error, 'problem', None) or 'invalid YAML'}{position}") from None
 
 
 _READERS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".yaml": _yaml, ".yml": _yaml}

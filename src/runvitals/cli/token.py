@@ -35,8 +35,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _parse_id(text: str) -> int:
     number = parse_integer(text, INT64 - 1)
     if number is None:
-        shown = "`runvitals token list` shows them"
-        raise argparse.ArgumentTypeError(f"{text!r:.80} is not a token number; {shown}")
+        hint = "`runvitals token list` shows them"
+        raise argparse.ArgumentTypeError(f"{text!r:.80} is not a token number; {hint}")
     return number
 
 
@@ -58,6 +58,6 @@ def _token_table(metadata_store: MetadataStore) -> str:
     rows = [["ID", "NAME", "CREATED", "LAST USED", "REVOKED"]]
     for token in metadata_store.tokens.all():
         times = (token.created_ms, token.last_used_ms, token.revoked_ms)
-        shown = ("-" if time_ms is None else moment(time_ms) for time_ms in times)
-        rows.append([str(token.id), inert(token.name), *shown])
+        moments = ("-" if time_ms is None else moment(time_ms) for time_ms in times)
+        rows.append([str(token.id), inert(token.name), *moments])
     return table(rows, right=frozenset((0,)))

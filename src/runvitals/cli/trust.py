@@ -23,9 +23,9 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help=f"default: the {PROJECT_FILE} in effect in this folder"
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--list", action="store_true", help="list the trusted files")
-    what.add_argument("--remove", action="store_true", help="revoke the trust in FILE")
+    actions = parser.add_mutually_exclusive_group()
+    actions.add_argument("--list", action="store_true", help="list the trusted files")
+    actions.add_argument("--remove", action="store_true", help="revoke the trust in FILE")
     parser.add_argument("--json", action="store_true", help="with --list: print JSON, for scripts")
 
 
@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _file(named: str | None) -> str:
-    path = project_file(os.getcwd()) if named is None else os.path.abspath(named)
+def _file(file: str | None) -> str:
+    path = project_file(os.getcwd()) if file is None else os.path.abspath(file)
     if path is None:
         raise LookupError(f"no {PROJECT_FILE} found in this folder or its parents")
     return os.path.join(path, PROJECT_FILE) if os.path.isdir(path) else path

@@ -57,17 +57,17 @@ def _list(api: AccountApi, arguments: argparse.Namespace) -> Listing:
 
 
 def _set(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    wanted = {
+    fields = {
         "org_role": arguments.role,
         "access": arguments.access,
         "billing_role": arguments.billing,
     }
-    changes = {name: value for name, value in wanted.items() if value is not None}
+    changes = {name: value for name, value in fields.items() if value is not None}
     if not changes:
         raise ValueError("nothing to change; expected --role, --access or --billing")
     user = _change(api, arguments, changes)
-    shown = f"role {user['org_role']}, access {user['access']}, billing {user['billing_role']}"
-    return Outcome(f"{user['name']} has now: {shown}", user)
+    roles = f"role {user['org_role']}, access {user['access']}, billing {user['billing_role']}"
+    return Outcome(f"{user['name']} has now: {roles}", user)
 
 
 def _change(api: AccountApi, arguments: argparse.Namespace, changes: dict[str, Any]) -> dict[str, Any]:

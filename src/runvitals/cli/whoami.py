@@ -33,9 +33,9 @@ def _account_rows(url: str, account: dict[str, Any]) -> list[list[str]]:
     """Return rows of a label and a text about the account of a key."""
     kind = account.get("kind")
     if kind == "user":
-        shown = f"{account['name']} ({account['display_name']})"
+        user_text = f"{account['name']} ({account['display_name']})"
         about = [
-            ("user", shown),
+            ("user", user_text),
             ("e-mail", account.get("email") or "none"),
             ("organisation", _ORGANISATION_ROLES.get(str(account.get("org_role")), "")),
             ("teams", ", ".join(map(_team, account.get("teams", []))) or "none"),

@@ -100,11 +100,11 @@ class Device:
         if signal not in self._keys:
             templates = SIGNALS.get(signal) or COUNTERS[signal]
             self._keys[signal] = next(
-                (key for template in templates if self.host.has(key := self._named(template))), None
+                (key for template in templates if self.host.has(key := self._key_of(template))), None
             )
         return self._keys[signal]
 
-    def _named(self, template: str) -> str:
+    def _key_of(self, template: str) -> str:
         key = template.replace("{i}", str(self.index))
         return key.replace(f"gpu.{self.index}.", self.prefix, 1) if self.slice else key
 
@@ -198,7 +198,7 @@ def devices_of(
     used = [index for index, about in facts.items() if about.get("used") is True]
     visible = [index for index, about in facts.items() if about.get("visible") is not False]
     kept = set(visible) or set(used)
-    found: dict[tuple[str, int, str], Device] = {}
+    by_identity: dict[tuple[str, int, str], Device] = {}
     for key in host.columns:
         part = _SLICE.match(key)
         if part:
@@ -208,13 +208,15 @@ def devices_of(
             if match is None:
                 continue
             identity = (match[1], int(match[2]), "")
-        if identity in found or (identity[0] == "gpu" and facts and identity[1] not in kept):
+        if identity in by_identity or (identity[0] == "gpu" and facts and identity[1] not in kept):
             continue
         about = facts.get(identity[1], {}) if identity[0] == "gpu" else {}
-        found[identity] = Device(host, *identity, about)
-    sliced = {(kind, index) for kind, index, part in found if part}
+        by_identity[identity] = Device(host, *identity, about)
+    sliced = {(kind, index) for kind, index, part in by_identity if part}
     devices = [
-        device for identity, device in sorted(found.items()) if identity[2] or identity[:2] not in sliced
+        device
+        for identity, device in sorted(by_identity.items())
+        if identity[2] or identity[:2] not in sliced
     ]
     return _with_ranks(devices, ranks or {})
 

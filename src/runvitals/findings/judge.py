@@ -68,7 +68,7 @@ def _is_judgeable(run: ObservedRun) -> bool:
 
 def _without_consequences(findings: Sequence[Finding], now_ms: int) -> list[Finding]:
     """Leave out what another finding explains: idle because hung is one finding."""
-    kept = []
+    causes = []
     for finding in findings:
         explained = any(
             finding.id in EXPLAINED_BY.get(other.id, ()) and _overlaps(finding, other, now_ms)
@@ -76,8 +76,8 @@ def _without_consequences(findings: Sequence[Finding], now_ms: int) -> list[Find
             if other is not finding
         )
         if not explained:
-            kept.append(finding)
-    return kept
+            causes.append(finding)
+    return causes
 
 
 def _overlaps(finding: Finding, cause: Finding, now_ms: int) -> bool:

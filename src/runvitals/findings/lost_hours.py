@@ -44,21 +44,21 @@ def lost_hours(findings: Sequence[Finding], up_to_ms: int, device_hours: float |
     ends = [max(up_to_ms if each.to_ms is None else each.to_ms, each.from_ms + 1) for each in chosen]
     edges = np.unique([*(each.from_ms for each in chosen), *ends])
     lengths = np.diff(edges) / HOUR_MS
-    taken = np.zeros((len(chosen), len(lengths)))
-    left = np.inf if device_hours is None else max(device_hours, 0.0)
+    charged = np.zeros((len(chosen), len(lengths)))
+    hours_left = np.inf if device_hours is None else max(device_hours, 0.0)
     for at, (each, end_ms) in enumerate(zip(chosen, ends, strict=True)):
         holds = (edges[:-1] >= each.from_ms) & (edges[1:] <= end_ms)
         devices = each.device_hours / ((end_ms - each.from_ms) / HOUR_MS)
         same = [before for before in range(at) if _have_devices_in_common(each, chosen[before])]
-        taken[at] = np.where(holds, np.maximum(devices - taken[same].sum(axis=0), 0.0), 0.0)
-        mine = min(float(taken[at] @ lengths), left)
-        hours[accused[at]] = mine
-        left -= mine
+        charged[at] = np.where(holds, np.maximum(devices - charged[same].sum(axis=0), 0.0), 0.0)
+        its_hours = min(float(charged[at] @ lengths), hours_left)
+        hours[accused[at]] = its_hours
+        hours_left -= its_hours
     return hours
 
 
-def _have_devices_in_common(one: Finding, other: Finding) -> bool:
+def _have_devices_in_common(finding: Finding, other: Finding) -> bool:
     """Return whether two findings may be about the same devices; without a list, it is about all."""
-    if one.hosts and other.hosts and not set(one.hosts) & set(other.hosts):
+    if finding.hosts and other.hosts and not set(finding.hosts) & set(other.hosts):
         return False
-    return not one.devices or not other.devices or bool(set(one.devices) & set(other.devices))
+    return not finding.devices or not other.devices or bool(set(finding.devices) & set(other.devices))

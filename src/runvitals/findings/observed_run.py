@@ -124,8 +124,8 @@ class ObservedRun:
         else:
             at_work = above(self.work, _AT_WORK / 2)
             if at_work.any():
-                places = np.flatnonzero(at_work)
-                inside[places[0] : places[-1] + 1] = True
+                positions = np.flatnonzero(at_work)
+                inside[positions[0] : positions[-1] + 1] = True
             elif not self.devices:
                 inside[:] = True
         inside &= ~self.training.validation()

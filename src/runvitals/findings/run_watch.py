@@ -50,9 +50,9 @@ class WatchedKeys:
         is_logged = self.step is not None
         reads_key = reads_logged if is_logged else reads
         self.read: Integers = np.array(
-            [place for place, key in enumerate(keys) if reads_key(key)], dtype=np.int64
+            [index for index, key in enumerate(keys) if reads_key(key)], dtype=np.int64
         )
-        traits = [_logged_traits() if is_logged else _traits(keys[place]) for place in self.read.tolist()]
+        traits = [_logged_traits() if is_logged else _traits(keys[index]) for index in self.read.tolist()]
         self.counters: Bools = np.array([counts for counts, _, _ in traits], dtype=np.bool_)
         self.floors: Floats = np.array([floor for _, floor, _ in traits], dtype=np.float64)
         self.shares: Floats = np.array([share for _, _, share in traits], dtype=np.float64)
@@ -113,10 +113,10 @@ class _WatchedLane:
 
     def look(self, now_ms: int, newest: NewestValues) -> Seen:
         """Return what changed."""
-        keys, place = self.keys, self.keys.step
+        keys, step_index = self.keys, self.keys.step
         seen = Seen.NOTHING
-        if place is not None and self._steps.look(
-            now_ms, int(newest.times_ms[place]), float(newest.values[place])
+        if step_index is not None and self._steps.look(
+            now_ms, int(newest.times_ms[step_index]), float(newest.values[step_index])
         ):
             seen = Seen.STOP if self._steps.has_stopped else Seen.CHANGE
         times_ms = newest.times_ms[keys.read]
@@ -130,7 +130,7 @@ class _WatchedLane:
         values = np.where(newest_ms - times_ms > SILENT_MS, np.nan, newest.values[keys.read])
         if self._levels.look(newest_ms, values):
             seen = max(seen, Seen.CHANGE)
-        was_finite, self._is_finite = self._is_finite, not (place is not None and np.isinf(values).any())
+        was_finite, self._is_finite = self._is_finite, not (step_index is not None and np.isinf(values).any())
         if self._ends.look(times_ms) or was_finite > self._is_finite:
             return Seen.STOP
         return seen

@@ -161,8 +161,8 @@ def _still_holds(holds: Bools, known: Bools, span: Span, close_windows: int) -> 
 
 def mostly(holds: Bools, inside: Bools, least: int) -> Bools:
     """Return the windows up to which a condition held in half of those inside or more, and in `least`."""
-    held = np.cumsum(holds & inside)
-    return np.asarray((held >= least) & (2 * held >= np.cumsum(inside)))
+    count = np.cumsum(holds & inside)
+    return np.asarray((count >= least) & (2 * count >= np.cumsum(inside)))
 
 
 def episodes(

@@ -221,12 +221,12 @@ def data_wait_share(training: LoggedTraining) -> Floats | None:
         waited = column.values[1:] * (0.001 if name.lower().endswith("ms") else 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.clip(waited * np.where(column.step[1:] >= 0, steps, 1) / gaps, 0, 1)
-        places = np.clip(
+        windows = np.clip(
             (column.time_ms[1:] - training.windows.start_ms) // training.windows.width_ms,
             0,
             training.windows.count - 1,
         )
-        total = np.bincount(places, weights=np.nan_to_num(share), minlength=training.windows.count)
-        count = np.bincount(places, minlength=training.windows.count)
+        total = np.bincount(windows, weights=np.nan_to_num(share), minlength=training.windows.count)
+        count = np.bincount(windows, minlength=training.windows.count)
         return np.where(count > 0, total / np.maximum(count, 1), np.nan)
     return None

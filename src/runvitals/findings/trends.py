@@ -103,14 +103,14 @@ def growths_of(
         told[_is_reported(stretch, values, bucket_s, limits, has_ended)] = number + 1
     grows = np.asarray(grows | (told > 0), dtype=np.bool_)
     close = max(2, round(CLOSE_S / bucket_s))
-    found = []
+    growths = []
     for group in find_spans(grows, min_windows=1, close_windows=close):
         opened = np.flatnonzero(told[group.slice])
         if len(opened):
             at = group.first + int(opened[0])
             is_open = group.last >= len(values) - close
-            found.append(_growth(values, stretches, told, at, group.last, is_open, per, windows, limits))
-    return found
+            growths.append(_growth(values, stretches, told, at, group.last, is_open, per, windows, limits))
+    return growths
 
 
 def _buckets(column: Floats, per: int, first: int) -> Floats:
@@ -121,8 +121,8 @@ def _buckets(column: Floats, per: int, first: int) -> Floats:
     number = present.sum(axis=1)
     values = np.where(number > 0, np.where(present, parts, 0).sum(axis=1) / np.maximum(number, 1), np.nan)
     values[: min(first, count)] = np.nan
-    places: Integers = np.where(np.isnan(values), 0, np.arange(count))
-    return np.asarray(values[np.maximum.accumulate(places)]) if count else values
+    positions: Integers = np.where(np.isnan(values), 0, np.arange(count))
+    return np.asarray(values[np.maximum.accumulate(positions)]) if count else values
 
 
 def _stretch(values: Floats, length_s: float, bucket_s: float, least: float) -> _Stretch | None:

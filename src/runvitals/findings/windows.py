@@ -188,21 +188,27 @@ def reduce_samples(
         if not len(cut[1]):
             continue
         for first in range(0, len(keys), _AT_ONCE):
-            some = keys[first : first + _AT_ONCE]
-            values = np.vstack([series[key][1] for key in some])
+            part_keys = keys[first : first + _AT_ONCE]
+            values = np.vstack([series[key][1] for key in part_keys])
             present = np.abs(values) < MAX_VALUE  # False for NaN, a gap
-            whole = present.all(axis=1)
+            complete = present.all(axis=1)
             columns.update(
-                zip(np.array(some)[whole].tolist(), _reduce(values[whole], *cut, windows.count), strict=True)
+                zip(
+                    np.array(part_keys)[complete].tolist(),
+                    _reduce(values[complete], *cut, windows.count),
+                    strict=True,
+                )
             )
-            for row in np.flatnonzero(~whole & present.any(axis=1)):
-                kept = present[row]
-                reduced = _reduce(values[row : row + 1, kept], *_cut(times_ms[kept], windows), windows.count)
-                columns.update(zip([some[row]], reduced, strict=False))
+            for row in np.flatnonzero(~complete & present.any(axis=1)):
+                valid = present[row]
+                reduced = _reduce(
+                    values[row : row + 1, valid], *_cut(times_ms[valid], windows), windows.count
+                )
+                columns.update(zip([part_keys[row]], reduced, strict=False))
     if len(sampled_ms):
         inside = (sampled_ms >= windows.start_ms) & (sampled_ms < windows.end_ms)
-        places = (sampled_ms[inside] - windows.start_ms) // windows.width_ms
-        samples += np.bincount(places, minlength=windows.count)
+        indices = (sampled_ms[inside] - windows.start_ms) // windows.width_ms
+        samples += np.bincount(indices, minlength=windows.count)
     return HostColumns(name, windows, columns, samples, interval_s)
 
 

@@ -72,15 +72,15 @@ class OutputMemory:
 
     def read(self) -> list[tuple[int, bytes]]:
         """Return what is new, as (stream, bytes) in order."""
-        head, seen = self._number(0), self._number(_READ_AT)
+        head, read_end = self._number(0), self._number(_READ_AT)
         pieces: list[tuple[int, bytes]] = []
-        if head != seen:
-            data = self._range(max(seen, head - RING_BYTES), head)
+        if head != read_end:
+            data = self._range(max(read_end, head - RING_BYTES), head)
             # What the process has written meanwhile replaced the oldest.
-            kept_from = max(seen, self._number(0) - RING_BYTES)
-            data = data[max(0, kept_from - max(seen, head - RING_BYTES)) :]
-            self.dropped += kept_from - seen
-            if kept_from > seen:  # in the middle of a piece
+            kept_from = max(read_end, self._number(0) - RING_BYTES)
+            data = data[max(0, kept_from - max(read_end, head - RING_BYTES)) :]
+            self.dropped += kept_from - read_end
+            if kept_from > read_end:  # in the middle of a piece
                 data = data[max(0, data.find(b"\0")) :]
             self._set_number(_READ_AT, head)
             pieces = self._split(data)
@@ -99,11 +99,11 @@ class OutputMemory:
         os.close(self._fd)
 
     def _of_children(self) -> list[tuple[int, bytes]]:
-        seen = self._number(_CHILDREN_READ_AT)
-        data = os.pread(self._fd, _MOST_AT_ONCE, CHILDREN_AT + seen)
+        read_end = self._number(_CHILDREN_READ_AT)
+        data = os.pread(self._fd, _MOST_AT_ONCE, CHILDREN_AT + read_end)
         if not data:
             return []
-        self._set_number(_CHILDREN_READ_AT, seen + len(data))
+        self._set_number(_CHILDREN_READ_AT, read_end + len(data))
         pieces = self._split(data)
         self._stream = pieces[-1][0] if pieces else self._stream
         return pieces

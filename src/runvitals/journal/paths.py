@@ -21,9 +21,9 @@ def data_dir() -> str:
     Without a home directory (such as in a container that runs under a numeric user id) it is `.runvitals` in
     the current directory.
     """
-    named = os.environ.get("RUNVITALS_DIR")
-    if named:
-        return os.path.abspath(os.path.expanduser(named))
+    folder = os.environ.get("RUNVITALS_DIR")
+    if folder:
+        return os.path.abspath(os.path.expanduser(folder))
     if sys.platform == "win32":
         home = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
     elif sys.platform == "darwin":

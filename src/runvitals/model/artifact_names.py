@@ -60,8 +60,8 @@ def checked_alias(alias: str) -> str:
         raise ValueError(f"invalid alias {alias!r}: versions are named by the server")
     hidden = [character for character in alias if unicodedata.category(character) in _UNSEEN]
     if hidden.count(" ") < len(hidden) or alias != alias.strip():
-        shown = ascii(alias[:60])
-        raise ValueError(f"invalid alias {shown}; expected no invisible characters, and spaces only inside")
+        escaped = ascii(alias[:60])
+        raise ValueError(f"invalid alias {escaped}; expected no invisible characters, and spaces only inside")
     return checked_label("alias", alias)
 
 

@@ -51,18 +51,18 @@ def printed_lines(pieces: Iterable[Piece]) -> list[PrintedLine]:
     begun: dict[str, int] = {}  # where the incomplete line of a stream is
     for piece in pieces:
         first, *others = piece.text.split("\n")
-        place = begun.pop(piece.stream, None)
-        if place is None:
-            place = len(lines)
+        index = begun.pop(piece.stream, None)
+        if index is None:
+            index = len(lines)
             lines.append(PrintedLine(piece.time_ms, piece.stream, first))
         else:
-            lines[place] = replace(lines[place], text=lines[place].text + first)
+            lines[index] = replace(lines[index], text=lines[index].text + first)
         for text in others:
-            place = len(lines)
+            index = len(lines)
             lines.append(PrintedLine(piece.time_ms, piece.stream, text))
-        begun[piece.stream] = place
-    shown = (replace(line, text=shown_text(line.text)) for line in lines)
-    return [line for line in shown if line.text.strip()]
+        begun[piece.stream] = index
+    readable_lines = (replace(line, text=shown_text(line.text)) for line in lines)
+    return [line for line in readable_lines if line.text.strip()]
 
 
 def shown_text(line: str) -> str:

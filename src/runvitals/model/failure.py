@@ -132,21 +132,21 @@ def failure_of(run: EndedRun, pieces: Iterable[OutputPiece], redact: Callable[[s
         return None
     first = _first_failed(run.ranks)
     event = _exception_event(run.events, first)
-    lines, found = _lines_and_exception(_of_process(list(pieces), first, event))
-    if found is None and event is not None and event.data.get("traceback"):
+    lines, traceback = _lines_and_exception(_of_process(list(pieces), first, event))
+    if traceback is None and event is not None and event.data.get("traceback"):
         printed = PrintedLine(event.time_ms, "stderr", str(event.data["traceback"]))
-        lines, found = _lines_and_exception([printed])
+        lines, traceback = _lines_and_exception([printed])
     texts = [line.text for line in lines]
     exception = message = None
     if event is not None:
         exception, message = str(event.data.get("type") or ""), str(event.data.get("message") or "")
-    elif found is not None:
-        exception, message = found.kind, found.message
+    elif traceback is not None:
+        exception, message = traceback.kind, traceback.message
     fatal = fatal_line(texts) if exception is None else None
-    last = found.last if found is not None else None if fatal is None else fatal[0] + _AFTER_FATAL
+    last = traceback.last if traceback is not None else None if fatal is None else fatal[0] + _AFTER_FATAL
     rank = first.rank if first is not None else event.rank if event is not None else None
-    if rank is None and found is not None:
-        rank = found.rank
+    if rank is None and traceback is not None:
+        rank = traceback.rank
     return Failure(
         run.state,
         _title(run, first, exception, message, None if fatal is None else fatal[1], redact),
@@ -171,12 +171,12 @@ def _lines_and_exception(pieces: Iterable[Piece]) -> tuple[list[PrintedLine], Fo
         if not line.text.startswith(_OURS) and not _POINTERS.issuperset(line.text)
     ]
     errors = [line for line in lines if line.stream == "stderr"]
-    for some in (errors, lines):
-        found = find_exception([line.text for line in some])
-        if found is not None:
-            begun = some[found.first]
-            some[found.first] = replace(begun, text=begun.text[found.column :])
-            return some, found
+    for candidates in (errors, lines):
+        traceback = find_exception([line.text for line in candidates])
+        if traceback is not None:
+            begun = candidates[traceback.first]
+            candidates[traceback.first] = replace(begun, text=begun.text[traceback.column :])
+            return candidates, traceback
     return errors if fatal_line([line.text for line in errors]) is not None else lines, None
 
 

@@ -359,8 +359,8 @@ class Filter:
     def fields(self) -> set[str]:
         """The configuration, summary and system fields that it compares."""
         of_terms = [name for term in self.terms for name in term.fields]
-        named = [*(predicate.field for predicate in self.where), *of_terms]
-        return {name for name in named if is_field(name)}
+        names = [*(predicate.field for predicate in self.where), *of_terms]
+        return {name for name in names if is_field(name)}
 
     @property
     def needs_findings(self) -> bool:

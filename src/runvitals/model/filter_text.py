@@ -286,9 +286,9 @@ def _field(name: str) -> str:
         return TIMES.get(name) or DURATIONS[name]
     if name in TEXT_COLUMNS or name in NUMBER_COLUMNS:
         return name
-    known = finding_field(name) or statistic_named(name)
-    if known is not None:
-        return known
+    field = finding_field(name) or statistic_named(name)
+    if field is not None:
+        return field
     if not is_field(name):
         raise ValueError(
             f"unknown name {name!r}; expected one of {_allowed_names()}; or quote it to search for it"

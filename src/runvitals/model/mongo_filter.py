@@ -380,12 +380,12 @@ def _expression(name: str, pattern: Any, options: Any) -> str:
     flags = _text(f"{name[:60]}: $options", options) if options is not None else ""
     if not set(flags) <= set("ims"):
         raise BadFilter(f"{name[:60]}: unknown $options {flags[:20]!r}; expected some of i, m and s")
-    whole = f"(?{''.join(sorted(set(flags)))}){text}" if flags else text
+    expression = f"(?{''.join(sorted(set(flags)))}){text}" if flags else text
     try:
-        finder(whole)
+        finder(expression)
     except ValueError as error:
         raise BadFilter(f"{name[:60]}: {error}") from None
-    return whole
+    return expression
 
 
 def _excerpt(value: Any) -> str:

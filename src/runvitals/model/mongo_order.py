@@ -32,15 +32,15 @@ def parse_order(text: str | None) -> RunSort:
     Raises:
         BadFilter: runs cannot be ordered by this.
     """
-    whole = text or "+created_at"
-    sorts = [_sort_by(part) for part in whole.split(",")]
-    known = [sort for sort in (sorts if all(sorts) else [_sort_by(whole)]) if sort is not None]
-    if not 0 < len(known) <= MAX_PARTS:
+    order = text or "+created_at"
+    sorts = [_sort_by(part) for part in order.split(",")]
+    criteria = [sort for sort in (sorts if all(sorts) else [_sort_by(order)]) if sort is not None]
+    if not 0 < len(criteria) <= MAX_PARTS:
         raise BadFilter(
-            f"cannot order runs by {whole[:60]!r}; expected at most {MAX_PARTS} of "
+            f"cannot order runs by {order[:60]!r}; expected at most {MAX_PARTS} of "
             f"{', '.join(sorted(_ORDERED_BY))}, config.… or summary_metrics.…"
         )
-    return replace(known[0], then=tuple(known[1:]))
+    return replace(criteria[0], then=tuple(criteria[1:]))
 
 
 def _sort_by(part: str) -> RunSort | None:

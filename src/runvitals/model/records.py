@@ -202,8 +202,8 @@ def decode(kind: str, value: object, payload: bytes | None = None) -> tuple[dict
     step = value.get("step")
     if kind == MEDIA:
         media = sanitizer.value(value, DEPTH + 1)
-        named = {"key": sanitized_name(value["key"]), "step": valid_step(step)}
-        return {"items": [], **media, **named}, sanitizer.faults
+        position = {"key": sanitized_name(value["key"]), "step": valid_step(step)}
+        return {"items": [], **media, **position}, sanitizer.faults
     sanitized = {**value, "step": valid_step(step), "data": sanitizer.row(value.get("data") or {})}
     if sanitized["step"] != step:
         sanitizer.fault(f"a step that is not a number from -2⁵³ to 2⁵³: {_describe(step)}")

@@ -55,7 +55,7 @@ _USUAL_SETTINGS: Final[dict[str, Any]] = {
 }
 
 
-def panel_settings(kind: str, *, metrics: Sequence[str], pattern: str, **given: Any) -> dict[str, Any]:
+def panel_settings(kind: str, *, metrics: Sequence[str], pattern: str, **settings: Any) -> dict[str, Any]:
     """Return all settings of a panel: the given ones, and the page's defaults of the others.
 
     Args:
@@ -70,11 +70,11 @@ def panel_settings(kind: str, *, metrics: Sequence[str], pattern: str, **given: 
         >>> panel_settings("line", metrics=["loss"], pattern="", y="log")["y"]
         'log'
     """
-    unknown = sorted(given.keys() - _USUAL_SETTINGS.keys())
+    unknown = sorted(settings.keys() - _USUAL_SETTINGS.keys())
     if unknown:
         raise ValueError(f"unknown setting {unknown[0]!r}; expected one of {', '.join(_USUAL_SETTINGS)}")
     usual = {**_USUAL_SETTINGS, "points": kind == "histogram"}
-    return {**usual, "metrics": list(metrics), "pattern": pattern, **given}
+    return {**usual, "metrics": list(metrics), "pattern": pattern, **settings}
 
 
 def new_id() -> str:

@@ -115,12 +115,12 @@ def sorted_groups(
     Raises:
         ValueError: an unknown name.
     """
-    result = sorted(groups, key=lambda group: tuple(_place(value) for value in group.values))
+    result = sorted(groups, key=lambda group: tuple(_order_of(value) for value in group.values))
     for name in reversed(order.split(",")):
         bare = name.removeprefix("-")
         missing_last = [(group, _value(group, bare, by, columns)) for group in result]
         present = [(group, value) for group, value in missing_last if value is not None]
-        present.sort(key=lambda pair: _place(pair[1]), reverse=name.startswith("-"))
+        present.sort(key=lambda pair: _order_of(pair[1]), reverse=name.startswith("-"))
         result = [group for group, _ in present]
         result += [group for group, value in missing_last if value is None]
     return result
@@ -139,7 +139,7 @@ def _value(group: RunGroup, name: str, by: Sequence[str], columns: Sequence[str]
     raise ValueError(f"cannot order groups by sort={name:.100}; expected one of {allowed}")
 
 
-def _place(value: GroupValue) -> tuple[int, float, str]:
+def _order_of(value: GroupValue) -> tuple[int, float, str]:
     """Numbers come before texts."""
     if value is None:
         return 2, 0.0, ""

@@ -63,15 +63,15 @@ def find_exception(lines: Sequence[str]) -> FoundException | None:
         >>> find_exception([_MARK, '  File "a.py", line 1, in f', "ValueError: no"])[:2]
         ('ValueError', 'no')
     """
-    found: list[FoundException] = []
+    exceptions: list[FoundException] = []
     at = 0
     while at < len(lines):
         exception = _read(lines, at) if _MARK in lines[at] else None
         if exception is not None:
-            found.append(exception)
+            exceptions.append(exception)
             at = exception.last
         at += 1
-    own = [exception for exception in found if not exception.kind.endswith(_OF_LAUNCHERS)] or found
+    own = [exception for exception in exceptions if not exception.kind.endswith(_OF_LAUNCHERS)] or exceptions
     of_ranks = [exception for exception in own if exception.rank is not None]
     if of_ranks and len({exception.rank for exception in of_ranks}) > 1:
         return of_ranks[0]

@@ -73,11 +73,11 @@ class Sanitizer:
         ['an empty name', 'an integer of more than 1023 bits']
     """
 
-    __slots__ = ("_left", "_other", "_room", "faults")
+    __slots__ = ("_other", "_room", "_values_left", "faults")
 
     def __init__(self, other: Callable[[object], object] | None = None) -> None:
         self._other = other or _type_of
-        self._left = RECORD_VALUES
+        self._values_left = RECORD_VALUES
         self._room = RECORD_BYTES
         self.faults: dict[str, int] = {}
 
@@ -179,13 +179,13 @@ class Sanitizer:
         if levels < 1:
             self.fault(f"mappings and lists nested more than {DEPTH} levels deep")
             return "(nested too deeply)"
-        kept = min(len(value), max(self._left, 0))
-        self._left -= kept
-        if kept < len(value):
-            self.fault(f"more than {RECORD_VALUES} values in a record", len(value) - kept)
+        count = min(len(value), max(self._values_left, 0))
+        self._values_left -= count
+        if count < len(value):
+            self.fault(f"more than {RECORD_VALUES} values in a record", len(value) - count)
         if isinstance(value, dict):
-            return self._mapping(_first(value.items(), kept), levels)
-        return [self.value(item, levels - 1) for item in value[:kept]]
+            return self._mapping(_first(value.items(), count), levels)
+        return [self.value(item, levels - 1) for item in value[:count]]
 
     def _mapping(self, items: Iterable[tuple[object, object]], levels: int) -> dict[str, Any]:
         mapping: dict[str, Any] = {}

@@ -29,11 +29,11 @@ def deliver_edits(run_id: str, directory: str) -> None:
 def _deliver(run_id: str, directory: str) -> None:
     names, environ = configured_destinations([])
     specs = [DestinationSpec(name) for name in names]
-    known = {spec.text for spec in specs if spec.takes_edits}
+    texts = {spec.text for spec in specs if spec.takes_edits}
     cursors = [
         cursor
         for cursor in find_cursors(paths.run_dir(run_id, directory), specs)
-        if cursor.closed and cursor.spec.text in known
+        if cursor.closed and cursor.spec.text in texts
     ]
     sock = connect_or_start(directory, environ=environ) if cursors else None
     if sock is None:

@@ -64,7 +64,7 @@ class Foreground:
         self._cursors: dict[tuple[str, str, str], Cursor] = {}
         self._started: set[tuple[str, str, str]] = set()
         self._live: dict[tuple[str, str], bool] = {}
-        self._shown: dict[tuple[str, str, str], str] = {}
+        self._shown_states: dict[tuple[str, str, str], str] = {}
         self._stopping = SignalFlag()
 
     def stop(self) -> None:
@@ -180,8 +180,8 @@ class Foreground:
 
     def _show_state(self, key: tuple[str, str, str]) -> None:
         state = self._state(key)
-        if state != self._shown.get(key):
-            self._shown[key] = state
+        if state != self._shown_states.get(key):
+            self._shown_states[key] = state
             run_id, host, text = key
             self._show(f"{run_id} ({host}) to {text}: {state}")
 

@@ -71,10 +71,10 @@ class Relay:
         self._environments = RunEnvironments()
         self._commands = HostCommands(os.environ, self._report_command)
         # Destinations whose full text is known: cursors on disk leave out secrets.
-        self._known: dict[str, DestinationSpec] = {
+        self._specs: dict[str, DestinationSpec] = {
             spec.text: spec for spec in configured_destinations(os.environ)
         }
-        specs = self._known.values()
+        specs = self._specs.values()
         self._undelivered = {} if is_helper else find_undelivered(directory, self.host, specs)
         self._others = OtherRelays(directory)
         self._requests: dict[str, dict[str, Any]] = {}  # of the monitors, by run
@@ -119,8 +119,8 @@ class Relay:
     def _is_done(self) -> bool:
         """Return whether to exit: nothing left to do, or no client and no success for a long time."""
         now_s = time.monotonic()
-        left = self._undelivered or self._waiting or self._to_hand_over
-        idle = not left and all(t.done for t in self._threads.values())
+        pending = self._undelivered or self._waiting or self._to_hand_over
+        idle = not pending and all(t.done for t in self._threads.values())
         if self._clients or not idle:
             self._busy_s = now_s
         if self._clients:
@@ -208,7 +208,7 @@ class Relay:
             report = self._others.flush(handover, until_s)
             if report is not None:
                 reports[handover.destination] = report
-        for cursor in find_cursors(paths.run_dir(run_id, self.directory), self._known.values()):
+        for cursor in find_cursors(paths.run_dir(run_id, self.directory), self._specs.values()):
             if cursor.host == self.host:  # delivered completely, and no longer served
                 reports.setdefault(cursor.spec.text, delivery_report(cursor, False))
         client.send({"op": "flushed", "run": run_id, "destinations": list(reports.values())})
@@ -232,7 +232,7 @@ class Relay:
 
     def serve(self, run_id: str, spec: DestinationSpec, request: Mapping[str, Any]) -> None:
         """Deliver a running run. Its cursor is saved immediately, so that a later relay finds it."""
-        self._known[spec.text] = spec
+        self._specs[spec.text] = spec
         if self._handed_over.pop((run_id, spec.text), None) is not None:
             for fd in self._others.of_run(run_id):
                 self._close_other(fd)

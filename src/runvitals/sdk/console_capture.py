@@ -42,7 +42,7 @@ class ConsoleCapture:
 
     def __init__(self, journal: JournalWriter) -> None:
         self._journal = journal
-        self._kept = 0
+        self._kept_bytes = 0
         self._streams: dict[int, int] = {}  # our end → 1 (stdout) or 2 (stderr)
         self._theirs: dict[int, int] = {}  # the command's end → 1 or 2
         self._terminals: list[tuple[int, int]] = []  # (our real terminal, our end of the command's)
@@ -124,9 +124,9 @@ class ConsoleCapture:
         return True
 
     def _keep(self, stream: int, data: bytes) -> None:
-        before, self._kept = self._kept, self._kept + len(data)
+        before, self._kept_bytes = self._kept_bytes, self._kept_bytes + len(data)
         now_ms = self._journal.clock.now_ms()
-        if self._kept <= MAX_BYTES:
+        if self._kept_bytes <= MAX_BYTES:
             self._journal.record(frames.CONSOLE, _HEAD.pack(stream, now_ms) + data)
         elif before <= MAX_BYTES:
             text = f"the command printed more than {MAX_BYTES >> 20} MiB; the rest is not recorded"

@@ -23,23 +23,23 @@ def working_folder() -> str:
         return os.sep
 
 
-def usable_directory(named: str | None, run_id: str, resume: str) -> str:
+def usable_directory(folder: str | None, run_id: str, resume: str) -> str:
     """Return the data folder, after checking that it is writable and consistent with `resume`.
 
     A folder that is not writable is replaced by a fallback, with a warning. A folder on a full disk is kept:
     space may be freed, and all processes of a run must choose the same folder.
 
     Args:
-        named: the requested folder; None for the user's data home.
+        folder: the requested folder; None for the user's data home.
 
     Raises:
         SettingError: the run exists and `resume` is `never`, or it does not and `resume` is `must`.
         NoWritableFolder: no folder is writable.
     """
     try:
-        directory = os.path.abspath(os.path.expanduser(named)) if named else paths.data_dir()
+        directory = os.path.abspath(os.path.expanduser(folder)) if folder else paths.data_dir()
     except OSError as error:  # relative to a current directory that was deleted
-        directory, problem = "", f"data folder {named or ''} could not be resolved ({error.strerror})"
+        directory, problem = "", f"data folder {folder or ''} could not be resolved ({error.strerror})"
     else:
         _check_resume(directory, run_id, resume)
         problem = _cannot_write(directory)

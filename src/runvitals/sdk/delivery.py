@@ -53,11 +53,11 @@ def configured_destinations(to: Sequence[str]) -> tuple[list[str], dict[str, str
     Raises:
         SettingError: invalid setting.
     """
-    named = destinations({**resolve({}, os.environ, working_folder()), "mode": "online"})
-    kinds = {text.partition(":")[0] for text in named}
-    all_destinations = [*named, *(text for text in to if text.partition(":")[0] not in kinds)]
+    texts = destinations({**resolve({}, os.environ, working_folder()), "mode": "online"})
+    kinds = {text.partition(":")[0] for text in texts}
+    all_destinations = [*texts, *(text for text in to if text.partition(":")[0] not in kinds)]
     environ = {**os.environ, SETTINGS["destinations"].variable: dumps(all_destinations).decode()}
-    return list(to) or named, environ
+    return list(to) or texts, environ
 
 
 def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, say: bool) -> None:

@@ -76,9 +76,9 @@ class Values:
             else:
                 if name in flat:
                     sanitizer.fault(f"a second value for the name {name[:60]!r}")
-                flat[name] = kept = sanitizer.value(value, DEPTH - 1)
-                if media is not None and is_histogram(kept):
-                    media.append((name, ArrayHistogram(kept)))
+                flat[name] = plain_value = sanitizer.value(value, DEPTH - 1)
+                if media is not None and is_histogram(plain_value):
+                    media.append((name, ArrayHistogram(plain_value)))
         names = Sanitizer()
         row = names.row(flat)
         self._note({**sanitizer.faults, **names.faults})
@@ -90,20 +90,20 @@ class Values:
         facts = {
             name: sanitizer.value(value, DEPTH - 1) for name, value in _named_entries(changes, sanitizer)
         }
-        whole = Sanitizer()
-        kept: dict[str, Any] = whole.value({"facts": facts, "t": 0}, DEPTH + 1)["facts"]  # as in a record
-        self._note({**sanitizer.faults, **whole.faults})
-        return kept
+        record_sanitizer = Sanitizer()  # of the facts as in a record
+        kept_facts: dict[str, Any] = record_sanitizer.value({"facts": facts, "t": 0}, DEPTH + 1)["facts"]
+        self._note({**sanitizer.faults, **record_sanitizer.faults})
+        return kept_facts
 
     def event(self, event: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
         """Return an event's fields, and additional values that do not replace them."""
         row = {**event, **self.row(extra), **event}
         row.pop("t", None)  # reserved for the time
-        whole = Sanitizer()
-        kept: dict[str, Any] = whole.value({"t": 0, **row}, DEPTH + 1)  # as in a record
-        self._note(whole.faults)
-        del kept["t"]
-        return kept
+        record_sanitizer = Sanitizer()
+        fields: dict[str, Any] = record_sanitizer.value({"t": 0, **row}, DEPTH + 1)  # as in a record
+        self._note(record_sanitizer.faults)
+        del fields["t"]
+        return fields
 
     def text(self, value: object) -> str:
         """Convert anything to a string."""
@@ -197,8 +197,8 @@ def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
         redaction,  # 1 ms that runs without config or events need not pay
     )
 
-    kept: dict[str, Any] = redaction.entries(facts)
-    return kept
+    redacted: dict[str, Any] = redaction.entries(facts)
+    return redacted
 
 
 def _number(value: object) -> float | int | None:
@@ -238,9 +238,9 @@ def _known_to_json(value: object, sanitizer: Sanitizer) -> object:
 
 def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str, object]]:
     """Yield the values of a row by dotted name, in order; at most one more than a row may have."""
-    left = ROW_NAMES + 1
+    names_left = ROW_NAMES + 1
     pending: list[tuple[str, object, tuple[int, ...]]] = [("", data, ())]
-    while pending and left:
+    while pending and names_left:
         prefix, value, above = pending.pop()
         if id(value) in above:
             sanitizer.fault("a mapping that contains itself")
@@ -252,7 +252,7 @@ def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str
             ]
             pending.extend(reversed(inner))
             continue
-        left -= 1
+        names_left -= 1
         yield prefix, value
 
 

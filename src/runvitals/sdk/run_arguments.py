@@ -73,11 +73,11 @@ def metric_definition(
         >>> metric_definition("val/*", "min", "epoch", None, None)
         {'val/*': {'summary': 'min', 'x': 'epoch'}}
     """
-    for what, text in (("name", name), ("x", x)):
-        if text is None and what == "x":
+    for parameter, text in (("name", name), ("x", x)):
+        if text is None and parameter == "x":
             continue
         if not isinstance(text, str):
-            raise TypeError(f"define_metric(): {what} must be a string, not {type(text).__name__}")
+            raise TypeError(f"define_metric(): {parameter} must be a string, not {type(text).__name__}")
         if fault := name_fault(text):
             raise ValueError(f"define_metric(): {fault}")
     if summary == "best":

@@ -65,14 +65,14 @@ class Watching:
     def stop(self, models: Any = None) -> None:
         """Remove the hooks of these models, or of all."""
         several = models if isinstance(models, (list, tuple)) else (models,)
-        left = []
+        others = []
         for model, hooks in self._watched:
             if models is None or any(model is chosen for chosen in several):
                 for hook in hooks:
                     hook.remove()
             else:
-                left.append((model, hooks))
-        self._watched = left
+                others.append((model, hooks))
+        self._watched = others
 
     def _gradient_hooks(self, model: Any, prefix: str, log_freq: int) -> list[Any]:
         hooks = []
@@ -94,8 +94,8 @@ class Watching:
 
         def logged(module: Any, inputs: Any, output: Any) -> None:
             if turns.due():
-                named = model.named_parameters()
-                self._log_tensors({f"parameters/{prefix}{name}": tensor for name, tensor in named})
+                parameters = model.named_parameters()
+                self._log_tensors({f"parameters/{prefix}{name}": tensor for name, tensor in parameters})
 
         return model.register_forward_hook(logged)
 

@@ -69,7 +69,7 @@ def _from_both_ends(connection: sqlite3.Connection, table: str) -> Iterator[Row]
         key = [name for name, position in connection.execute(_KEY, (table,)) if position]
     except sqlite3.DatabaseError:
         return
-    seen: set[tuple[Any, ...]] = set()
+    identities: set[tuple[Any, ...]] = set()
     for direction in ("ASC", "DESC"):
         order = ", ".join(f'"{name}" {direction}' for name in key)
         try:
@@ -77,9 +77,9 @@ def _from_both_ends(connection: sqlite3.Connection, table: str) -> Iterator[Row]
                 f"SELECT * FROM {table} ORDER BY {order}" if key else "SELECT 1 WHERE 0"
             ):
                 identity = tuple(row[column] for column in key)
-                if identity in seen:
+                if identity in identities:
                     return
-                seen.add(identity)
+                identities.add(identity)
                 yield dict(row)
         except sqlite3.DatabaseError:
             continue

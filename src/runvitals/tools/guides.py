@@ -64,36 +64,36 @@ def guide(topic: str) -> Guide:
         LookupError: there is none, or there are several.
     """
     pages = guides()
-    wanted = topic.lower().removesuffix(".md").strip("/")
-    exact = [page for page in pages if page.topic.lower() == wanted]
-    found = exact or [page for page in pages if page.topic.lower().endswith(f"/{wanted}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise LookupError(f"{topic!r} is one of {', '.join(page.topic for page in found)}")
+    topic_path = topic.lower().removesuffix(".md").strip("/")
+    exact = [page for page in pages if page.topic.lower() == topic_path]
+    matches = exact or [page for page in pages if page.topic.lower().endswith(f"/{topic_path}")]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise LookupError(f"{topic!r} is one of {', '.join(page.topic for page in matches)}")
     names = {page.topic: page.topic for page in pages} | {
         page.topic.rpartition("/")[2]: page.topic for page in pages
     }
-    similar = dict.fromkeys(names[name] for name in get_close_matches(wanted, names, _SIMILAR, 0.6))
+    similar = dict.fromkeys(names[name] for name in get_close_matches(topic_path, names, _SIMILAR, 0.6))
     hint = f"; did you mean {', '.join(similar)}?" if similar else "; `runvitals docs` lists the topics"
     raise LookupError(f"there is no page {topic!r}{hint}")
 
 
 def search(words: str) -> list[FoundGuide]:
     """Return the pages that have all words, with those that have them most often first."""
-    wanted = words.lower().split()
-    found = []
+    terms = words.lower().split()
+    matches = []
     for page in guides():
         text = page.text.lower()
-        counts = [text.count(word) + 20 * (word in page.title.lower()) for word in wanted]
-        if wanted and all(counts):
-            found.append((-sum(counts), FoundGuide(page, _excerpt(page.text, wanted))))
-    return [match for _, match in sorted(found)]
+        counts = [text.count(word) + 20 * (word in page.title.lower()) for word in terms]
+        if terms and all(counts):
+            matches.append((-sum(counts), FoundGuide(page, _excerpt(page.text, terms))))
+    return [match for _, match in sorted(matches)]
 
 
 def _excerpt(text: str, words: list[str]) -> str:
     paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
     best = max(paragraphs, key=lambda each: sum(word in each.lower() for word in words))
-    first = min((place for word in words if (place := best.lower().find(word)) >= 0), default=0)
+    first = min((position for word in words if (position := best.lower().find(word)) >= 0), default=0)
     start = max(0, first - _EXCERPT_CHARACTERS // 3)
     return best[start : start + _EXCERPT_CHARACTERS].strip()

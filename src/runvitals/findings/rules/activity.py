@@ -96,9 +96,9 @@ def _idle(run: ObservedRun, devices: list[Device], spans: list[Span]) -> Occurre
     if longest < LONG_IDLE_S and not goes_on and _worked_after(run, spans[-1]):
         severity = "info"
     loaded = [device for device in devices if median(device.mean("memory"), spans[0].slice) > HELD_MEMORY]
-    kept = "; their memory is still in use" if loaded and len(loaded) == len(devices) else ""
+    memory = "; their memory is still in use" if loaded and len(loaded) == len(devices) else ""
     if len(devices) == 1:
-        kept = kept.replace("their", "its")
+        memory = memory.replace("their", "its")
     verb = "does" if len(devices) == 1 else "do"
     since_s = (run.windows.start_ms + spans[0].first * run.windows.width_ms - run.started_ms) / 1000
     since = "the start of the run"
@@ -110,7 +110,7 @@ def _idle(run: ObservedRun, devices: list[Device], spans: list[Span]) -> Occurre
         severity,
         "certain" if longest >= LONG_IDLE_S else "likely" if severity == "warning" else "possible",
         spans,
-        f"{capitalised(names_of(devices, run))} {verb} nothing for {duration_text(seconds)}{times}{kept}.",
+        f"{capitalised(names_of(devices, run))} {verb} nothing for {duration_text(seconds)}{times}{memory}.",
         evidence(device.host, device.key("busy"), spans)
         + evidence(device.host, device.key("watts"), spans)
         + evidence(device.host, device.key("memory"), spans),
@@ -210,7 +210,7 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
     total, count = np.nansum(stacked, axis=0), (~np.isnan(stacked)).sum(axis=0)
     idle_devices: list[Device] = []
     spans_of: dict[int, list[Span]] = {}
-    for place, device in enumerate(telling):
+    for index, device in enumerate(telling):
         idle, decidable = is_idle(device)
         others_work = above(
             (total - np.nan_to_num(device.work)) / np.maximum(count - known(device.work), 1), 0.1
@@ -221,7 +221,7 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
         spans = find_spans(idle, decidable, min_windows=minimum)
         if spans:
             idle_devices.append(device)
-            spans_of[place] = spans
+            spans_of[index] = spans
     if not idle_devices:
         return []
     return _idle_devices(run, telling, idle_devices, spans_of)
@@ -298,13 +298,13 @@ def judge_idle_tail(run: ObservedRun) -> Judgement:
     seconds = len(span) * run.windows.width_s
     if seconds < TAIL_S:
         return []
-    kept = f"{capitalised(names_of(telling, run))} {'was' if len(telling) == 1 else 'were'} kept"
+    subject = f"{capitalised(names_of(telling, run))} {'was' if len(telling) == 1 else 'were'} kept"
     return [
         Occurrence(
             "warning" if seconds >= MIN_TAIL_SHARE * run.duration_ms / 1000 else "info",
             "certain",
             [span],
-            f"{kept} for {duration_text(seconds)} after the last step, without work.",
+            f"{subject} for {duration_text(seconds)} after the last step, without work.",
             evidence(telling[0].host, telling[0].key("busy"), [span]),
             telling,
             cost_s=seconds * len(telling),

@@ -19,11 +19,11 @@ def judge_missing(run: ObservedRun) -> Judgement:
     missing: list[tuple[str, list[Span], float, float]] = []
     for host in run.hosts:
         samples = host.columns.samples
-        places = np.flatnonzero(samples > 0)
-        if len(places) < 2:
+        positions = np.flatnonzero(samples > 0)
+        if len(positions) < 2:
             continue
         inside = np.zeros(len(samples), dtype=np.bool_)
-        inside[places[0] : places[-1] + 1] = True
+        inside[positions[0] : positions[-1] + 1] = True
         empty = inside & (samples == 0)
         spans = find_spans(empty, min_windows=2, close_windows=1)
         seconds = sum(len(span) for span in spans) * run.windows.width_s

@@ -41,17 +41,17 @@ def judge_full(run: ObservedRun) -> Judgement:
                 filling.setdefault(key, []).append(((host, growth), [growth.span]))
     if not has_signal:
         return Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
-    found = [
+    occurrences = [
         _is_full(key, time, members)
         for key, spans_of in full.items()
         for time, members in recurrences(run, spans_of)
     ]
-    found += [
+    occurrences += [
         _fills(run, key, time, [each for each, _ in members])
         for key, growths in filling.items()
         for time, members in recurrences(run, growths)
     ]
-    return found
+    return occurrences
 
 
 def _full(run: ObservedRun, used: Floats) -> list[Span]:

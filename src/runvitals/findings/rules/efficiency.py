@@ -375,12 +375,12 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
         )
     saving = pauses & (marked | _writes_much(run, rates))
     # A pause belongs to its checkpoint as a whole.
-    whole = [
+    checkpoint_pauses = [
         span
         for span in find_spans(pauses, known(work), min_windows=1, close_windows=1)
         if saving[span.slice].any()
     ]
-    spans = recurring_spans(mask_of(whole, run.windows.count), known(work))
+    spans = recurring_spans(mask_of(checkpoint_pauses, run.windows.count), known(work))
     if not spans:
         return []
     where = mask_of(spans, run.windows.count)

@@ -111,13 +111,13 @@ def _pauses(run: ObservedRun) -> Iterator[Standstill]:
     begins = training.steps_ms
     ends = np.append(begins[1:], max(end_ms, int(begins[-1])))
     gaps = (ends - begins).astype(np.float64)
-    for place in np.flatnonzero(gaps >= MIN_SPIN_S * 1000):
-        from_ms, to_ms = int(begins[place]), int(ends[place])
-        is_last = place == len(gaps) - 1
-        if place < MIN_STEPS - 1 or (is_last and run.state == "finished"):
+    for step in np.flatnonzero(gaps >= MIN_SPIN_S * 1000):
+        from_ms, to_ms = int(begins[step]), int(ends[step])
+        is_last = step == len(gaps) - 1
+        if step < MIN_STEPS - 1 or (is_last and run.state == "finished"):
             continue  # a run that ended by itself: its tail has a rule of its own
-        lasted_ms = gaps[place] - training.validated_ms(from_ms, to_ms)
-        usual_ms, longest_ms = float(np.median(gaps[:place])), float(gaps[:place].max())
+        lasted_ms = gaps[step] - training.validated_ms(from_ms, to_ms)
+        usual_ms, longest_ms = float(np.median(gaps[:step])), float(gaps[:step].max())
         if lasted_ms < max(MIN_SPIN_S * 1000, HANG_GAPS * usual_ms):
             continue
         # The window of the last step is not part of it, nor is that of the next.
@@ -240,21 +240,21 @@ def _hang(run: ObservedRun, standstill: Standstill) -> Occurrence:
         confidence, severity = "possible", "warning" if severity == "critical" else severity
     before = np.zeros(run.windows.count, dtype=np.bool_)
     before[: late.first] = run.training_windows[: late.first]
-    found = []
+    evidence_items = []
     for device in [*standstill.those("idle")[:1], *standstill.those("spins")[:1]]:
         for signal in ("busy", "watts"):
             usual_value = median(device.mean(signal), before)
             normal = None if np.isnan(usual_value) else round(usual_value, 1)
-            found += evidence(device.host, device.key(signal), [late], normal)
-    if not found and run.hosts:
+            evidence_items += evidence(device.host, device.key(signal), [late], normal)
+    if not evidence_items and run.hosts:
         columns = run.hosts[0].columns
-        found += evidence(columns, "cpu", [late], median(columns.mean("cpu"), before))
+        evidence_items += evidence(columns, "cpu", [late], median(columns.mean("cpu"), before))
     return Occurrence(
         severity,
         confidence,
         [late],
         text,
-        found,
+        evidence_items,
         run.devices,
         cost_s=seconds * len(run.devices),
         from_ms=standstill.from_ms,

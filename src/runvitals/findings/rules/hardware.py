@@ -277,7 +277,7 @@ def judge_held_memory(run: ObservedRun) -> Judgement:
             "which processes hold a device's memory is unknown",
             ("gpu.{i}.otherMemoryBytes", "gpu.process.{i}.memoryAllocatedBytes"),
         )
-    held = []
+    device_spans = []
     for device in telling:
         bytes_used = device.mean("memory_bytes")
         accounted = np.nan_to_num(device.mean("own_bytes")) + np.nan_to_num(device.mean("other_bytes"))
@@ -286,13 +286,13 @@ def judge_held_memory(run: ObservedRun) -> Judgement:
         )
         spans = find_spans(nobody & known(bytes_used), known(bytes_used), min_windows=run.windows.number(120))
         if spans and held_by_nobody(device, spans[-1]):
-            held.append((device, spans))
-    if not held:
+            device_spans.append((device, spans))
+    if not device_spans:
         return []
-    device, spans = held[0]
-    devices = [each for each, _ in held]
+    device, spans = device_spans[0]
+    devices = [each for each, _ in device_spans]
     used = median(device.mean("memory_bytes"), mask_of(spans, run.windows.count)) / 2**30
-    seconds = sum(seconds_of(each, run.windows) for _, each in held)
+    seconds = sum(seconds_of(each, run.windows) for _, each in device_spans)
     return [
         Occurrence(
             "critical",

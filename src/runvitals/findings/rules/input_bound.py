@@ -64,10 +64,10 @@ class Wait:
 
 def wait_of(run: ObservedRun, host: ObservedHost) -> Wait | None:
     """Return where a host's devices wait during the training; None if nothing tells."""
-    said = data_wait_share(run.training)
-    if said is not None:
-        where = run.training_so_far & above(said, MIN_SHARE)
-        return Wait(where, known(said), said, True)
+    share = data_wait_share(run.training)
+    if share is not None:
+        where = run.training_so_far & above(share, MIN_SHARE)
+        return Wait(where, known(share), share, True)
     telling = [device for device in host.devices if device.has("busy")]
     if not telling:
         return None
@@ -94,12 +94,12 @@ def pauses_of_steps(run: ObservedRun) -> Bools:
         return inside
     times_ms = np.append(steps_ms, max(run.now_ms, int(steps_ms[-1])))
     gaps = np.diff(times_ms).astype(np.float64)
-    for place in np.flatnonzero(gaps >= 60_000):
-        before = gaps[max(place - 6, 0) : place]
-        is_last = place == len(gaps) - 1
-        after = before if is_last else gaps[place + 1 : place + 2]
-        if len(before) >= 3 and gaps[place] >= 5 * max(float(np.median(before)), float(after[0])):
-            begin, end = run.windows.index(int(times_ms[place])), run.windows.index(int(times_ms[place + 1]))
+    for step in np.flatnonzero(gaps >= 60_000):
+        before = gaps[max(step - 6, 0) : step]
+        is_last = step == len(gaps) - 1
+        after = before if is_last else gaps[step + 1 : step + 2]
+        if len(before) >= 3 and gaps[step] >= 5 * max(float(np.median(before)), float(after[0])):
+            begin, end = run.windows.index(int(times_ms[step])), run.windows.index(int(times_ms[step + 1]))
             inside[begin : end + 1] = True
     return inside
 
@@ -169,7 +169,7 @@ def judge(
     Args:
         needs: keys of which the cause needs one.
     """
-    found: list[tuple[tuple[ObservedHost, Wait, list[str]], list[Span]]] = []
+    host_spans: list[tuple[tuple[ObservedHost, Wait, list[str]], list[Span]]] = []
     has_wait, has_load = False, False
     for host in run.hosts:
         wait = wait_of(run, host)
@@ -183,25 +183,25 @@ def judge(
         inside = wait.decidable & run.training_so_far
         spans = persisting(run, wait.where & holds & inside, inside, leak=LEAK)
         if spans:
-            found.append(((host, wait, keys), spans))
+            host_spans.append(((host, wait, keys), spans))
     if not has_wait:
         return Abstention(
             "neither a device's utilisation nor the training tells whether it waits for data", BUSY_KEYS
         )
     if not has_load:
         return Abstention("the host's load is unknown, so what the devices wait for is unknown", tuple(needs))
-    return [_of_hosts(run, time, hosts, say) for time, hosts in recurrences(run, found)]
+    return [_of_hosts(run, time, hosts, say) for time, hosts in recurrences(run, host_spans)]
 
 
 def _of_hosts(
     run: ObservedRun,
     time: list[Span],
-    found: Sequence[tuple[tuple[ObservedHost, Wait, list[str]], list[Span]]],
+    members: Sequence[tuple[tuple[ObservedHost, Wait, list[str]], list[Span]]],
     say: Say,
 ) -> Occurrence:
     """Report what was found on several hosts: the same cause is one finding."""
     occurrences = []
-    for (host, wait, keys), spans in found:
+    for (host, wait, keys), spans in members:
         lost = float(np.nansum(wait.share[mask_of(spans, run.windows.count)])) * run.windows.width_s
         occurrences.append(_occurrence(run, host, spans, keys, wait, lost, say(run, host, spans)))
     worst = max(occurrences, key=lambda each: each.cost_s)

@@ -51,7 +51,7 @@ def judge_cpu_limit(run: ObservedRun) -> Judgement:
         return Abstention(
             "no container with a quota of processor time reports throttling", ("proc.cpu.throttledPercent",)
         )
-    found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]] = []
+    host_spans: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]] = []
     for host in hosts:
         throttled = is_throttled(host) & ~run.start_windows
         if not throttled.any():
@@ -62,15 +62,15 @@ def judge_cpu_limit(run: ObservedRun) -> Judgement:
             throttled &= wait.where | ~wait.decidable
         spans = persisting(run, throttled, decidable, open_s=OPEN_S)
         if spans:
-            found.append(((host, wait), spans))
-    return [_limit(run, time, members) for time, members in recurrences(run, found)]
+            host_spans.append(((host, wait), spans))
+    return [_limit(run, time, members) for time, members in recurrences(run, host_spans)]
 
 
 def _limit(
-    run: ObservedRun, time: list[Span], found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]]
+    run: ObservedRun, time: list[Span], members: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]]
 ) -> Occurrence:
     """Report that quotas throttle the run."""
-    (host, wait), spans = found[0]
+    (host, wait), spans = members[0]
     where = mask_of(spans, run.windows.count)
     share = median(host.columns.mean("proc.cpu.throttledPercent"), where)
     of = f" of {host.cpus:g} processors" if host.cpus else ""
@@ -86,9 +86,9 @@ def _limit(
         ),
         evidence(host.columns, "proc.cpu.throttledPercent", spans, 0.0)
         + evidence(host.columns, "cpu.ofLimit", spans),
-        [device for (each, _), _ in found for device in each.devices],
-        [each.name for (each, _), _ in found],
-        sum(_lost_s(run, each, waits, where, 1.0) for (each, waits), where in found),
+        [device for (each, _), _ in members for device in each.devices],
+        [each.name for (each, _), _ in members],
+        sum(_lost_s(run, each, waits, where, 1.0) for (each, waits), where in members),
     )
 
 
@@ -114,7 +114,7 @@ def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
         return Abstention(
             "what processes outside of the run use is unknown", ("cpu", "cpu.mean", "cpu.steal")
         )
-    found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]] = []
+    host_spans: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]] = []
     for host in hosts:
         columns = host.columns
         others = use_of_others(host)
@@ -132,15 +132,15 @@ def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
         decidable = ~run.start_windows & (known(others) | known(columns.mean("cpu.steal")))
         spans = persisting(run, harmed, decidable, open_s=OPEN_S)
         if spans:
-            found.append(((host, wait), spans))
-    return [_neighbour(run, time, members) for time, members in recurrences(run, found)]
+            host_spans.append(((host, wait), spans))
+    return [_neighbour(run, time, members) for time, members in recurrences(run, host_spans)]
 
 
 def _neighbour(
-    run: ObservedRun, time: list[Span], found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]]
+    run: ObservedRun, time: list[Span], members: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]]
 ) -> Occurrence:
     """Report that others take the processors of hosts."""
-    (host, wait), spans = found[0]
+    (host, wait), spans = members[0]
     columns = host.columns
     where = mask_of(spans, run.windows.count)
     steal, others = columns.mean("cpu.steal"), use_of_others(host)
@@ -168,9 +168,9 @@ def _neighbour(
         time,
         text,
         proof,
-        [device for (each, _), _ in found for device in each.devices],
-        [each.name for (each, _), _ in found],
-        sum(_lost_s(run, each, waits, where, lost) for (each, waits), where in found),
+        [device for (each, _), _ in members for device in each.devices],
+        [each.name for (each, _), _ in members],
+        sum(_lost_s(run, each, waits, where, lost) for (each, waits), where in members),
     )
 
 

@@ -109,12 +109,12 @@ def _is_slow(run: ObservedRun, device: Device, speed: Floats, most: Floats, peer
 def _lasting_most(run: ObservedRun, speed: Floats) -> Floats:
     """The highest speed until each window that lasted for minutes of load."""
     result = np.full(len(speed), np.nan)
-    places = np.flatnonzero(known(speed))
+    positions = np.flatnonzero(known(speed))
     count = run.windows.number(LASTING_S)
-    if len(places) <= count:
+    if len(positions) <= count:
         return result
-    lasting = np.lib.stride_tricks.sliding_window_view(speed[places], count).min(axis=1)
-    result[places[count - 1 :]] = np.maximum.accumulate(lasting)
+    lasting = np.lib.stride_tricks.sliding_window_view(speed[positions], count).min(axis=1)
+    result[positions[count - 1 :]] = np.maximum.accumulate(lasting)
     return result
 
 

@@ -60,14 +60,14 @@ def judge_not_finite(run: ObservedRun) -> Judgement:
             "the loss was exported as a metric, of which a NaN is a gap", ("a logged value named loss",)
         )
     some_finite = any(np.isfinite(column.values).any() for column in losses.values())
-    found: list[Occurrence] = []
+    occurrences: list[Occurrence] = []
     for name, column in losses.items():
         order = np.argsort(column.time_ms, kind="stable")
         times, steps, values = column.time_ms[order], column.step[order], column.values[order]
         for first, last in _lasting_faults(run, values, times, some_finite):
-            found.append(_not_finite(run, name, times, steps, values, first, last))
-        if found:
-            return found
+            occurrences.append(_not_finite(run, name, times, steps, values, first, last))
+        if occurrences:
+            return occurrences
     return []
 
 
@@ -165,7 +165,7 @@ def judge_diverged(run: ObservedRun) -> Judgement:
             "losses of agents and of adversaries rise without a fault", ("a loss of supervised training",)
         )
     for name, column in measures.items():
-        found: list[Occurrence] = []
+        occurrences: list[Occurrence] = []
         order = np.argsort(column.time_ms, kind="stable")
         times, steps, values = column.time_ms[order], column.step[order], column.values[order]
         finite = np.isfinite(values)
@@ -181,9 +181,9 @@ def judge_diverged(run: ObservedRun) -> Judgement:
                 row = first + int(course.begins[begin])
                 to_ms = None if is_last else int(course.times_ms[last])
                 now, best = float(course.level[last]), float(course.best[begin])
-                found.append(_divergence(run, name, int(times[row]), int(steps[row]), to_ms, now, best))
-        if found:
-            return found
+                occurrences.append(_divergence(run, name, int(times[row]), int(steps[row]), to_ms, now, best))
+        if occurrences:
+            return occurrences
     return []
 
 
@@ -252,15 +252,15 @@ def _divergences(course: _Course) -> list[tuple[int, int]]:
     if not is_high.any():
         return []
     edges = np.flatnonzero(np.diff(np.concatenate([[False], is_high, [False]]).astype(np.int8)))
-    found: list[tuple[int, int]] = []
+    blocks: list[tuple[int, int]] = []
     for first, end in edges.reshape(-1, 2):
         opened = next((block for block in _moments(course, first, end) if _stays(course, first, block)), None)
         if opened is not None:
-            if found and found[-1][1] >= first - MIN_BLOCKS:
-                found[-1] = (found[-1][0], int(end) - 1)
+            if blocks and blocks[-1][1] >= first - MIN_BLOCKS:
+                blocks[-1] = (blocks[-1][0], int(end) - 1)
             else:
-                found.append((int(first), int(end) - 1))
-    return found
+                blocks.append((int(first), int(end) - 1))
+    return blocks
 
 
 def _moments(course: _Course, first: int, end: int) -> Integers:

@@ -46,7 +46,7 @@ def judge_growth(run: ObservedRun) -> Judgement:
     for host in hosts[:MAX_HOSTS]:
         key = next(key for key in (*KEYS, OF_HOST) if host.columns.has(key))
         growing += [((host, key, each), [each.span]) for each in _growths(run, host, key, first)]
-    found = [
+    occurrences = [
         _host_growth(run, time, [each for each, _ in members]) for time, members in recurrences(run, growing)
     ]
     on_devices: list[tuple[tuple[Device, Growth], list[Span]]] = []
@@ -57,8 +57,8 @@ def judge_growth(run: ObservedRun) -> Judgement:
         )
         on_devices += [((device, each), [each.span]) for each in growths]
     for time, members in recurrences(run, on_devices):
-        found.append(_device_growth(run, time, [each for each, _ in members]))
-    return found
+        occurrences.append(_device_growth(run, time, [each for each, _ in members]))
+    return occurrences
 
 
 def _growths(run: ObservedRun, host: ObservedHost, key: str, first: int) -> list[Growth]:

@@ -50,22 +50,22 @@ def judge_swapping(run: ObservedRun) -> Judgement:
     ]
     if not hosts:
         return Abstention("the use of swap is unknown", ("swap.used", "swap.used_percent"))
-    found: list[tuple[tuple[ObservedHost, str, Floats], list[Span]]] = []
+    host_spans: list[tuple[tuple[ObservedHost, str, Floats], list[Span]]] = []
     for host in hosts:
         swapping, grown, key = swaps(host)
         if not swapping.any():
             continue
         spans = persisting(run, swapping, known(grown), open_s=OPEN_S)
         if spans:
-            found.append(((host, key, grown), spans))
-    return [_swapping(run, time, members) for time, members in recurrences(run, found)]
+            host_spans.append(((host, key, grown), spans))
+    return [_swapping(run, time, members) for time, members in recurrences(run, host_spans)]
 
 
 def _swapping(
-    run: ObservedRun, time: list[Span], found: list[tuple[tuple[ObservedHost, str, Floats], list[Span]]]
+    run: ObservedRun, time: list[Span], members: list[tuple[tuple[ObservedHost, str, Floats], list[Span]]]
 ) -> Occurrence:
     """Report that hosts swap."""
-    (host, key, grown), spans = found[0]
+    (host, key, grown), spans = members[0]
     columns = host.columns
     waits, pressure_key = pressure(host, "memory")
     amount = amount_text(float(np.nanmax(grown)) / 2**20) + " of memory " if key == "swap.used" else ""
@@ -77,9 +77,9 @@ def _swapping(
         f"{host.name} swaps {amount}to disk: the run waits for it.",
         evidence(columns, key, spans, first)
         + (evidence(columns, pressure_key, spans, 0.0, value=waits, unit="%") if pressure_key else []),
-        hosts=[each.name for (each, *_), _ in found],
-        devices=[device for (each, *_), _ in found for device in each.devices],
-        cost_s=0.5 * sum(seconds_of(where, run.windows) * len(each.devices) for (each, *_), where in found),
+        hosts=[each.name for (each, *_), _ in members],
+        devices=[device for (each, *_), _ in members for device in each.devices],
+        cost_s=0.5 * sum(seconds_of(where, run.windows) * len(each.devices) for (each, *_), where in members),
     )
 
 
@@ -156,14 +156,14 @@ def _almost_full(time: list[Span], near: list[tuple[ObservedHost, list[Span]]]) 
 
 def _killed(hosts: list[ObservedHost]) -> list[Occurrence]:
     """Return that the kernel killed processes because memory ran out; nothing if it did not."""
-    found = []
+    occurrences = []
     for host in hosts:
         kills = host.columns.growth("proc.memory.oomKills")
         if not above(kills, 0.5).any():
             continue
         window = int(np.argmax(above(kills, 0.5)))
         span = Span(max(window - 1, 0), window)
-        found.append(
+        occurrences.append(
             Occurrence(
                 "critical",
                 "certain",
@@ -174,7 +174,7 @@ def _killed(hosts: list[ObservedHost]) -> list[Occurrence]:
                 hosts=[host.name],
             )
         )
-    return found
+    return occurrences
 
 
 SWAPPING = FindingRule(

@@ -114,14 +114,14 @@ def _slow_groups(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[O
         table = _table(run, groups, signal)
         if table is None:
             continue
-        for place, difference in _outside(run, table, at_work, side):
-            outliers.setdefault(place, {})[signal] = difference
+        for index, difference in _outside(run, table, at_work, side):
+            outliers.setdefault(index, {})[signal] = difference
     occurrences = []
-    for place, signals in outliers.items():
-        cause = _cause(run, groups[place][0], signals)
+    for index, signals in outliers.items():
+        cause = _cause(run, groups[index][0], signals)
         longest = max(seconds_of(spans, run.windows) for spans, _, _ in signals.values())
         if _is_slow(signals, cause) and (cause or longest >= UNEXPLAINED_S):
-            occurrences.append(_occurrence(run, groups[place], signals, cause))
+            occurrences.append(_occurrence(run, groups[index], signals, cause))
     # Half of the devices cannot be the exception.
     return occurrences if len(occurrences) <= max(1, len(groups) // 4) else []
 
@@ -165,17 +165,17 @@ def _slow_half(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[Occ
         top[at_work] = np.percentile(table[:, at_work], 75, axis=0)
     slow: list[int] = []
     spans: list[Span] = []
-    for place, row in enumerate(table):
+    for index, row in enumerate(table):
         low = np.asarray(at_work & (row < SLOW_CLOCK * top))
         its_spans = find_spans(low, at_work, min_windows=run.windows.number(UNEXPLAINED_S), close_windows=3)
         if its_spans:
-            slow.append(place)
+            slow.append(index)
             spans = spans or its_spans
     if not slow or len(slow) > len(groups) // 2:
         return []
     where = mask_of(spans, run.windows.count) & at_work
     value, usual = median(table[slow[0]], where), median(top, where)
-    devices = [device for place in slow for device in groups[place]]
+    devices = [device for index in slow for device in groups[index]]
     rest = len(run.devices) - len(devices)
     seconds = seconds_of(spans, run.windows)
     return [
@@ -233,9 +233,9 @@ def _of_others(table: Floats) -> tuple[Floats, Floats, Floats]:
     ordered = np.sort(table, axis=0)
     ranks = np.argsort(np.argsort(table, axis=0, kind="stable"), axis=0, kind="stable")
 
-    def other(place: int) -> Floats:
-        """The value at a place of the others, in order."""
-        return np.asarray(np.where(place < ranks, ordered[place], ordered[place + 1]))
+    def other(position: int) -> Floats:
+        """The value at a position of the others, in order."""
+        return np.asarray(np.where(position < ranks, ordered[position], ordered[position + 1]))
 
     middle = (other((count - 2) // 2) + other((count - 1) // 2)) / 2
     return middle, other(0), other(count - 2)

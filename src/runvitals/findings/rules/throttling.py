@@ -66,10 +66,10 @@ def _throttled(
         holds = above(share, min_share)
         if but and holds.any():
             holds &= ~above(device.throttle_share(*but)[0], MIN_THROTTLED)
-        found = Throttled(device, share, key)
-        spans = [span for span in _lasting(run, holds, share) if found.seconds(span) >= MIN_THROTTLED_S]
+        slow_device = Throttled(device, share, key)
+        spans = [span for span in _lasting(run, holds, share) if slow_device.seconds(span) >= MIN_THROTTLED_S]
         if spans:
-            throttled.append((found, spans))
+            throttled.append((slow_device, spans))
     return throttled, has_signal
 
 
@@ -174,9 +174,9 @@ def judge_power(run: ObservedRun) -> Judgement:
             "no device tells for how long it was capped", ("gpu.{i}.throttle.swPowerCapSeconds",)
         )
     throttled = [
-        (found, spans)
-        for found, spans in throttled
-        if median(found.device.work, mask_of(spans, run.windows.count)) > 0.5
+        (slow_device, spans)
+        for slow_device, spans in throttled
+        if median(slow_device.device.work, mask_of(spans, run.windows.count)) > 0.5
     ]
     return _reports(run, throttled, "info", "capped by the power limit", costs=False)
 
@@ -189,7 +189,7 @@ def judge_brake(run: ObservedRun) -> Judgement:
         return Abstention(
             "no device tells for how long hardware slowed it down", ("gpu.{i}.throttle.hwSlowdownSeconds",)
         )
-    known_brakes = {id(found.device) for found, _ in braked}
+    known_brakes = {id(slow_device.device) for slow_device, _ in braked}
     throttled = braked + [each for each in slowed if id(each[0].device) not in known_brakes]
     return _reports(run, throttled, "critical", "slowed down by hardware (power brake)")
 

@@ -53,8 +53,8 @@ def to_mlflow(match: Match) -> str | None:
     name = match.metric.mlflow
     if name is None:
         return None
-    named = placeholders(name)
-    if any(match.labels[label] != _IMPLIED[label] for label in match.labels if label not in named):
+    labels = placeholders(name)
+    if any(match.labels[label] != _IMPLIED[label] for label in match.labels if label not in labels):
         return None
     return name.format(**match.labels)
 
@@ -103,8 +103,8 @@ def rename_all(keys: Collection[str]) -> dict[str, tuple[str, float]]:
     {'cpu.mean': ('system/cpu_utilization_percentage', 1.0)}
     """
     host_memory = OF_HOST in keys
-    named = ((key, rename(key, host_memory)) for key in keys)
-    return {key: name for key, name in named if name is not None}
+    renamed_keys = ((key, rename(key, host_memory)) for key in keys)
+    return {key: name for key, name in renamed_keys if name is not None}
 
 
 def unit_of(name: str) -> str:
@@ -176,6 +176,6 @@ def columns(keys: Sequence[str], amd: Collection[int] = ()) -> list[MlflowColumn
 @cache
 def _names() -> tuple[tuple[re.Pattern[str], str], ...]:
     """(pattern of MLflow's name, template of our key), with and without the GPU's index."""
-    named = [(metric.mlflow, metric.key) for metric in DEFINITIONS.metrics if metric.mlflow is not None]
-    unindexed = [(name.replace("{i}_", ""), key) for name, key in named if "{i}_" in name]
-    return tuple((pattern(name), key) for name, key in named + unindexed)
+    name_keys = [(metric.mlflow, metric.key) for metric in DEFINITIONS.metrics if metric.mlflow is not None]
+    unindexed = [(name.replace("{i}_", ""), key) for name, key in name_keys if "{i}_" in name]
+    return tuple((pattern(name), key) for name, key in name_keys + unindexed)

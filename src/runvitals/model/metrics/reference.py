@@ -29,8 +29,8 @@ Every metric that runvitals records, generated from the metric definitions by `r
 def select(subjects: Subjects, chosen: Collection[Metric]) -> Subjects:
     """Return the subjects, reduced to the chosen metrics. Subjects without any are omitted."""
     keys = {row.key for row in chosen}
-    kept = {subject: tuple(row for row in rows if row.key in keys) for subject, rows in subjects.items()}
-    return {subject: rows for subject, rows in kept.items() if rows}
+    selected = {subject: tuple(row for row in rows if row.key in keys) for subject, rows in subjects.items()}
+    return {subject: rows for subject, rows in selected.items() if rows}
 
 
 def table(subjects: Subjects, width: int | None = None) -> Iterator[str]:

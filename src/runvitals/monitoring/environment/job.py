@@ -45,8 +45,8 @@ class Job:
         self.name: str | None = None
 
     def __repr__(self) -> str:
-        shown = ("launcher", "key", "rank", "world_size")
-        return f"Job({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+        names = ("launcher", "key", "rank", "world_size")
+        return f"Job({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
 
 
 def number(environ: Mapping[str, str], *names: str) -> int | None:

@@ -100,8 +100,8 @@ def platforms(environ: Mapping[str, str]) -> dict[str, dict[str, str]]:
     {'slurm': {'SLURM_JOB_ID': '7', 'SLURM_JOB_NAME': 'bert'}}
     """
     return {
-        name: _select(environ, kept.split())
-        for name, signs, kept in _PLATFORMS
+        name: _select(environ, variables.split())
+        for name, signs, variables in _PLATFORMS
         if any(environ.get(sign) for sign in signs.split())
     }
 

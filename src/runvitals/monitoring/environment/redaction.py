@@ -149,15 +149,15 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
     {'lr': 0.1, 'api_key': '***', 'pad_token': '</s>', 'data': {'url': 'https://me:***@host'}}
     """
     if isinstance(value, dict):
-        kept: dict[Any, Any] = {}
-        named = value.get("name") or value.get("key")  # {"name": "API_KEY", "value": "abc"}
+        safe_entries: dict[Any, Any] = {}
+        entry_name = value.get("name") or value.get("key")  # {"name": "API_KEY", "value": "abc"}
         for key, entry in value.items():
-            shown = _shown_name(key) if isinstance(key, str) else key
-            while shown in kept:
-                shown = f"{shown}*"
-            inner = named if key == "value" and isinstance(named, str) else str(key)
-            kept[shown] = entries(entry, inner, is_within_secret or is_always_secret(inner))
-        return kept
+            safe_key = _shown_name(key) if isinstance(key, str) else key
+            while safe_key in safe_entries:
+                safe_key = f"{safe_key}*"
+            inner = entry_name if key == "value" and isinstance(entry_name, str) else str(key)
+            safe_entries[safe_key] = entries(entry, inner, is_within_secret or is_always_secret(inner))
+        return safe_entries
     if isinstance(value, (list, tuple)):
         return [entries(entry, name, is_within_secret) for entry in _arguments(list(value))]
     if is_within_secret and isinstance(value, (str, int, float)) and not isinstance(value, bool):

@@ -108,11 +108,11 @@ def _flux(environ: Mapping[str, str]) -> Job | None:
 
 def _sagemaker(environ: Mapping[str, str]) -> Job | None:
     """SageMaker starts one process per host. SM_HOSTS is a JSON list of host names without escapes."""
-    job, here = environ.get("TRAINING_JOB_NAME"), environ.get("SM_CURRENT_HOST", "")
+    job, own_host = environ.get("TRAINING_JOB_NAME"), environ.get("SM_CURRENT_HOST", "")
     hosts = [host.strip(' "') for host in environ.get("SM_HOSTS", "").strip("[] ").split(",")]
-    if not job or here not in hosts or len(hosts) == 1:
+    if not job or own_host not in hosts or len(hosts) == 1:
         return None
-    node = hosts.index(here)
+    node = hosts.index(own_host)
     return Job("sagemaker", f"sagemaker-{job}", node, 0, len(hosts), node)
 
 

@@ -229,9 +229,9 @@ def _memory_file(text: bytes) -> int:
         fd, path = tempfile.mkstemp()
         os.unlink(path)
     try:
-        left = memoryview(text)
-        while left:
-            left = left[os.write(fd, left) :]
+        rest = memoryview(text)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
         os.lseek(fd, 0, os.SEEK_SET)
     except OSError:
         os.close(fd)

@@ -190,8 +190,8 @@ class OutputRecorder:
 
     def _new_journal(self, process: WatchedProcess) -> JournalWriter:
         ours, about = self._journal, process.about
-        kept = ("run", "project", "entity", "host", "boot_id", "labels")
-        fields = {name: ours.about[name] for name in kept if name in ours.about}
+        names = ("run", "project", "entity", "host", "boot_id", "labels")
+        fields = {name: ours.about[name] for name in names if name in ours.about}
         ranks = {
             name: about[name] for name in ("rank", "local_rank", "world_size") if about.get(name) is not None
         }

@@ -177,10 +177,10 @@ def codes() -> frozenset[float]:
     >>> codes() >= {4294967295.0, 4294967.295, 65.535, 2147483632.0}
     True
     """
-    whole = {float(code * unit) for code in _CODES for unit in _UNITS}
+    multiples = {float(code * unit) for code in _CODES for unit in _UNITS}
     parts = {code / count for code in _CODES for count in _PER_UNIT}
     parts |= {code * (1.0 / count) for code in _CODES for count in _PER_UNIT}
-    return frozenset(whole | parts | _SHORT_CODES)
+    return frozenset(multiples | parts | _SHORT_CODES)
 
 
 def with_reasons(state: dict[str, str], impossible: Mapping[str, str]) -> dict[str, str]:

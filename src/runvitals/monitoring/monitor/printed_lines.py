@@ -24,11 +24,11 @@ class PrintedLines:
         ('', '3 %\ndone\n', 'TOKEN=***\n')
     """
 
-    __slots__ = ("_begun", "_in_key", "_partial_at_s", "_shown")
+    __slots__ = ("_begun", "_in_key", "_partial_at_s", "_recorded")
 
     def __init__(self) -> None:
         self._begun = b""  # a line that is not complete yet
-        self._shown = b""  # of it, what was recorded
+        self._recorded = b""  # of it, what was recorded
         self._partial_at_s = -1.0
         self._in_key = False
 
@@ -39,14 +39,14 @@ class PrintedLines:
         text = "".join(self._safe(line) for line in complete)
         if complete:
             self._partial_at_s = -1.0
-            self._shown = b""
-        if not self._begun.strip(b"\r") or self._begun == self._shown:
+            self._recorded = b""
+        if not self._begun.strip(b"\r") or self._begun == self._recorded:
             return text
         if self._partial_at_s < 0:
             self._partial_at_s = now_s + PARTIAL_S
         if now_s >= self._partial_at_s:
             self._partial_at_s = now_s + PARTIAL_S
-            self._shown = self._begun
+            self._recorded = self._begun
             text += self._safe(self._begun)[:-1] + "\r"
         return text
 

@@ -254,11 +254,11 @@ class Sampler:
             values["monitor.rssMB"] = int(self._statm.read().split()[1]) * PAGE / MIB
 
     def _drop_other_gpus(self, values: dict[str, float]) -> None:
-        kept = self._gpu_ids or frozenset()
+        gpu_ids = self._gpu_ids or frozenset()
         for key in [key for key in values if key.startswith("gpu.")]:
             parts = key.split(".", 3)
             index = parts[2] if parts[1] == "process" else parts[1]
-            if index not in kept:
+            if index not in gpu_ids:
                 del values[key]
 
 

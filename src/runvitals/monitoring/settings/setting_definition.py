@@ -114,8 +114,8 @@ class Setting:
     def _shown(self, value: Any) -> str:
         from runvitals.monitoring.environment import redaction
 
-        shown = repr(redaction.entries(self.redact(value)))
-        return shown if len(shown) <= _MAX_SHOWN_LENGTH else f"{shown[:_MAX_SHOWN_LENGTH]}…"
+        text = repr(redaction.entries(self.redact(value)))
+        return text if len(text) <= _MAX_SHOWN_LENGTH else f"{text[:_MAX_SHOWN_LENGTH]}…"
 
 
 def _warn(text: str) -> None:

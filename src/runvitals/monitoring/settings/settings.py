@@ -260,8 +260,8 @@ class Settings:
         }
 
     def __repr__(self) -> str:
-        shown = (f"{name}={SETTINGS[name].redact(value)!r}" for name, value in self.given.items())
-        return f"Settings({', '.join(shown)})"
+        pairs = (f"{name}={SETTINGS[name].redact(value)!r}" for name, value in self.given.items())
+        return f"Settings({', '.join(pairs)})"
 
 
 def find(name: str, where: str) -> Setting:
@@ -327,12 +327,12 @@ def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Map
     Exporters of a project file that sets no headers itself never get any, trusted or not.
     """
     headers, origin = values["openmetrics_headers"]
-    named = [name for name in ("openmetrics_endpoints", "dcgm_exporter") if values[name][1] == project]
-    if headers and origin != project and named:
+    names = [name for name in ("openmetrics_endpoints", "dcgm_exporter") if values[name][1] == project]
+    if headers and origin != project and names:
         values["openmetrics_headers"] = ({}, "default")
         if _is_reporting_rank(environ):
             trust.warn_once(
-                f"{project} sets {' and '.join(named)}, so openmetrics_headers ({origin}) are not sent "
+                f"{project} sets {' and '.join(names)}, so openmetrics_headers ({origin}) are not sent "
                 "there; set both in the same place"
             )
 

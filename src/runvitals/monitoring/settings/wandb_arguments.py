@@ -117,8 +117,8 @@ def step_metric(x: str | None, others: Mapping[str, Any]) -> str | None:
     for name in others:
         if name not in ("step_metric", "step_sync", "overwrite"):
             raise TypeError(f"define_metric() got an unexpected keyword argument {name!r}")
-    named = others.get("step_metric")
-    return x if named is None else named
+    metric = others.get("step_metric")
+    return x if metric is None else metric
 
 
 def own_settings(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:

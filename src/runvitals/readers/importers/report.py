@@ -59,8 +59,8 @@ class ImportReport:
             yield
         except DAMAGE as error:
             kind = "" if isinstance(error, (OSError, ValueError)) else f"damaged: {type(error).__name__}: "
-            place = f"{source}: " if source and source not in str(error) else ""
-            self.failed[name] = f"{place}{kind}{error}"
+            prefix = f"{source}: " if source and source not in str(error) else ""
+            self.failed[name] = f"{prefix}{kind}{error}"
 
     def leave_out(self, what: str, count: int = 1) -> None:
         """Count something that is not imported."""

@@ -51,15 +51,15 @@ def files_below(
     real = os.path.realpath(root)
     for folder, folders, names in os.walk(root):
         folders.sort()
-        wanted = []
+        chosen = []
         for name in sorted(filter(is_wanted, names)):
             path = os.path.join(folder, name)
             if _is_inside(path, real):
-                wanted.append(name)
+                chosen.append(name)
             else:
                 refused.append(path)
-        if wanted:
-            yield folder, wanted
+        if chosen:
+            yield folder, chosen
 
 
 def _is_inside(path: str, root: str) -> bool:
@@ -95,8 +95,8 @@ def open_sqlite(path: str, system: str, tables: Collection[str]) -> sqlite3.Conn
         database.execute("PRAGMA cell_size_check = ON")
         names = ", ".join("?" * len(tables))
         query = f"SELECT type, name, sql FROM sqlite_schema WHERE name COLLATE NOCASE IN ({names})"
-        for kind, name, made in database.execute(query, [*tables]).fetchall():
-            if kind not in ("table", "index", "trigger") or "virtual table" in str(made).lower():
+        for kind, name, sql in database.execute(query, [*tables]).fetchall():
+            if kind not in ("table", "index", "trigger") or "virtual table" in str(sql).lower():
                 raise ValueError(f"{path} is not a SQLite file of {system}: {name} is no table")
             if kind == "table" and any(
                 column[6] > 1 for column in database.execute(f'PRAGMA table_xinfo("{name}")')

@@ -37,16 +37,16 @@ def table_of_series(series: Iterable[Series]) -> Table:
     A row has what one host has sampled at a time.
     """
     every = list(series)
-    places = sorted({(int(t), each.host, each.role) for each in every for t in each.t})
-    numbers = {place: number for number, place in enumerate(places)}
+    rows = sorted({(int(t), each.host, each.role) for each in every for t in each.t})
+    numbers = {row: number for number, row in enumerate(rows)}
     columns: dict[str, list[Any]] = {
-        "time": [moment(time_ms) for time_ms, _, _ in places],
-        "host": [host for _, host, _ in places],
+        "time": [moment(time_ms) for time_ms, _, _ in rows],
+        "host": [host for _, host, _ in rows],
     }
     if len({each.role for each in every}) > 1:
-        columns["role"] = [role for _, _, role in places]
+        columns["role"] = [role for _, _, role in rows]
     for each in every:
-        column = columns.setdefault(each.key, [None] * len(places))
+        column = columns.setdefault(each.key, [None] * len(rows))
         for time_ms, value in zip(each.t, each.values, strict=True):
             column[numbers[int(time_ms), each.host, each.role]] = float(value)
     return columns

@@ -119,11 +119,11 @@ class WriterFileEnds:
         """
         last_summary = max((frame.seq for frame in read if _has_summary(frame)), default=-1)
         newest: Record | None = None
-        seen = -1
+        last_seq = -1
         for frame in read:
-            if frame.seq <= seen:
+            if frame.seq <= last_seq:
                 continue
-            seen = frame.seq
+            last_seq = frame.seq
             if frame.type == frames.HISTORY and frame.seq < last_summary:
                 continue
             record = self._record(frame)

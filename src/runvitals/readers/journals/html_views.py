@@ -47,13 +47,13 @@ class ShownRun(NamedTuple):
 
 def table(columns: Mapping[str, Sequence[Any]], total: int) -> str:
     """Return the first rows of a table, and how many there are."""
-    shown = {
+    cells = {
         name: values
         for name, values in list(columns.items())[:_COLUMNS]
         if any(v is not None for v in values)
     }
-    rows = zip(*shown.values(), strict=True)
-    head = "".join(f"<th>{text(name)}</th>" for name in shown)
+    rows = zip(*cells.values(), strict=True)
+    head = "".join(f"<th>{text(name)}</th>" for name in cells)
     body = "".join(f"<tr>{''.join(f'<td>{text(_cell(value))}</td>' for value in row)}</tr>" for row in rows)
     more = len(columns) - _COLUMNS
     note = f"{total:,} rows" + (f", {more} more columns" if more > 0 else "")
@@ -131,8 +131,10 @@ def _reduced(values: Sequence[float]) -> list[float]:
 
 def text(value: object) -> str:
     """Return a text escaped for HTML, cut if it is long."""
-    shown = inert(value)
-    return escape(shown if len(shown) <= _TEXT_CHARACTERS else f"{shown[:_TEXT_CHARACTERS]}…", quote=True)
+    safe_text = inert(value)
+    return escape(
+        safe_text if len(safe_text) <= _TEXT_CHARACTERS else f"{safe_text[:_TEXT_CHARACTERS]}…", quote=True
+    )
 
 
 def _cell(value: object) -> str:

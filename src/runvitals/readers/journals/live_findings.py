@@ -103,12 +103,12 @@ class _Lane(ABC):
         self._values: NDArray[np.float64] = np.full(len(keys), np.nan)
 
     def _note(
-        self, places: NDArray[np.int64], times_ms: int | NDArray[np.int64], row: NDArray[np.float64]
+        self, indices: NDArray[np.int64], times_ms: int | NDArray[np.int64], row: NDArray[np.float64]
     ) -> None:
         """Take the newest values of some keys; NaN is none."""
         present = ~np.isnan(row)
-        self._values[places[present]] = row[present]
-        self._times_ms[places[present]] = np.broadcast_to(times_ms, len(row))[present]
+        self._values[indices[present]] = row[present]
+        self._times_ms[indices[present]] = np.broadcast_to(times_ms, len(row))[present]
 
     def newest(self) -> NewestValues:
         """Return the newest number of each series."""
@@ -126,18 +126,18 @@ class _SampleLane(_Lane):
     def __init__(self, name: str, writer: WriterSamples) -> None:
         super().__init__(f"samples {name}")
         self._writer = writer
-        self._places: dict[tuple[str, ...], NDArray[np.int64]] = {}
+        self._indices: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
     def _update(self) -> None:
         tables = self._writer.tables
-        if len(tables) != len(self._places):
+        if len(tables) != len(self._indices):
             keys = tuple(self._writer.keys)
             if keys != self._keys.keys:
                 self._set_keys(keys)
-            place = {key: number for number, key in enumerate(keys)}
-            self._places = {names: np.array([place[key] for key in names]) for names in tables}
+            index_of = {key: number for number, key in enumerate(keys)}
+            self._indices = {names: np.array([index_of[key] for key in names]) for names in tables}
         for names, table in sorted(tables.items(), key=lambda item: item[1].seqs[-1]):
-            self._note(self._places[names], table.times[-1], np.array(table.rows[-len(names) :]))
+            self._note(self._indices[names], table.times[-1], np.array(table.rows[-len(names) :]))
 
 
 class _LoggedLane(_Lane):

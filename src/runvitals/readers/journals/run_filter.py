@@ -260,11 +260,11 @@ def runs_after(runs: Sequence[tuple[_SortKey, Run]], sort: RunSort, after: str) 
     Raises:
         ValueError: `after` is not the `next` of a page in this sort order.
     """
-    end = _place(_read_cursor(sort, after), sort)
-    return [(key, run) for key, run in runs if end < _place(key, sort)]
+    end = _position(_read_cursor(sort, after), sort)
+    return [(key, run) for key, run in runs if end < _position(key, sort)]
 
 
-def _place(key: _SortKey, sort: RunSort) -> tuple[Any, ...]:
+def _position(key: _SortKey, sort: RunSort) -> tuple[Any, ...]:
     """Return the key that orders a sort key."""
     *parts, run_id = key
     order = [_in_order(part, criterion.descending) for part, criterion in zip(parts, sort.parts, strict=True)]

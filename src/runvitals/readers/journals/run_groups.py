@@ -41,8 +41,8 @@ def _values(run: Run, name: str, statistics: SystemStatistics) -> Sequence[Group
     if name == "host":
         return sorted({host.name for host in run.hosts}) or [None]
     value = value_of(run, "author" if name == "user" else name, statistics)
-    shown = _group_value(value)
-    return [shown if is_field(name) else shown or None]
+    group_value = _group_value(value)
+    return [group_value if is_field(name) else group_value or None]
 
 
 def _group_value(value: Scalar | None) -> GroupValue:
@@ -107,6 +107,8 @@ def _field_choices(runs: Iterable[Run]) -> list[FieldChoice]:
         kinds = Counter(leaf.kind for leaf in counter.elements())
         common = kinds.most_common(1)[0][0]
         kind: FieldKind = "number" if common == NUMBER else "text"
-        shown = [_group_value(leaf) for leaf, _ in counter.most_common() if leaf.kind == common][:MAX_VALUES]
-        choices.append(FieldChoice(name, kind, tuple(value for value in shown if value is not None)))
+        common_values = [_group_value(leaf) for leaf, _ in counter.most_common() if leaf.kind == common][
+            :MAX_VALUES
+        ]
+        choices.append(FieldChoice(name, kind, tuple(value for value in common_values if value is not None)))
     return choices

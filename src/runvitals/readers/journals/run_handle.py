@@ -280,7 +280,7 @@ def find_run(reference: str, directory: str | None = None) -> str:
     if reference in by_prefix or len(by_prefix) == 1:
         return reference if reference in by_prefix else by_prefix[0]
     if by_prefix:
-        raise UnknownRun(f"run id {reference!r} is ambiguous in {folder}: {_some(by_prefix)}")
+        raise UnknownRun(f"run id {reference!r} is ambiguous in {folder}: {_first_ids(by_prefix)}")
     if not ids:
         raise UnknownRun(f"no run {reference!r}: {folder} contains no runs")
     names = {run_id: runs.name(run_id) for run_id in ids}
@@ -288,17 +288,17 @@ def find_run(reference: str, directory: str | None = None) -> str:
     if len(by_name) == 1:
         return by_name[0]
     if by_name:
-        raise UnknownRun(f"run name {reference!r} is ambiguous in {folder}: {_some(by_name)}")
+        raise UnknownRun(f"run name {reference!r} is ambiguous in {folder}: {_first_ids(by_name)}")
     candidates = [*ids, *{name for name in names.values() if name is not None}.difference(ids)]
     similar = get_close_matches(reference, candidates, n=5, cutoff=0.5)
     hint = (
-        f"; did you mean {_some(similar)}?"
+        f"; did you mean {_first_ids(similar)}?"
         if similar
         else f"; list its {len(ids)} runs with `runvitals runs`"
     )
     raise UnknownRun(f"no run {reference!r} in {folder}{hint}")
 
 
-def _some(ids: list[str]) -> str:
-    shown = ", ".join(ids[:5])
-    return shown if len(ids) <= 5 else f"{shown} and {len(ids) - 5} more"
+def _first_ids(ids: list[str]) -> str:
+    text = ", ".join(ids[:5])
+    return text if len(ids) <= 5 else f"{text} and {len(ids) - 5} more"

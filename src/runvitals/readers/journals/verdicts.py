@@ -45,7 +45,7 @@ class JournalVerdicts:
 
     def __init__(self, directory: str) -> None:
         self._directory = directory
-        self._kept: dict[str, _JudgedJournal] = {}
+        self._judged: dict[str, _JudgedJournal] = {}
 
     def read(self, runs: Sequence[Run], now_ms: int) -> int:
         """Judge what is missing, while there is time; return how many runs are still missing.
@@ -62,16 +62,16 @@ class JournalVerdicts:
 
     def add_to(self, runs: Iterable[Run]) -> list[Run]:
         """Return the runs with the verdicts that are known."""
-        judged = ((run, self._kept.get(run.id)) for run in runs)
-        return [run if kept is None else replace(run, verdict=kept.verdict) for run, kept in judged]
+        judged = ((run, self._judged.get(run.id)) for run in runs)
+        return [run if journal is None else replace(run, verdict=journal.verdict) for run, journal in judged]
 
     def _is_fresh(self, run: Run, now_ms: int) -> bool:
-        kept = self._kept.get(run.id)
-        if kept is None:
+        journal = self._judged.get(run.id)
+        if journal is None:
             return False
         if run.state == RUNNING:
-            return now_ms < kept.next_ms
-        return kept.last_ms == _last_ms(run)
+            return now_ms < journal.next_ms
+        return journal.last_ms == _last_ms(run)
 
     def _judge(self, run: Run, now_ms: int) -> None:
         began_s = time.thread_time()
@@ -83,11 +83,11 @@ class JournalVerdicts:
             findings = judge(observed)
             hours = lost_hours(findings.findings, observed.now_ms, observed.device_hours or None)
             verdict = findings.about_run(sum(hours), now_ms)
-        self._kept.pop(run.id, None)
+        self._judged.pop(run.id, None)
         rest_ms = max(FRESH_MS, 1000 * (time.thread_time() - began_s) / MAX_LOAD)
-        self._kept[run.id] = _JudgedJournal(_last_ms(run), now_ms + rest_ms, verdict)
-        while len(self._kept) > _MAX_KEPT:
-            del self._kept[next(iter(self._kept))]
+        self._judged[run.id] = _JudgedJournal(_last_ms(run), now_ms + rest_ms, verdict)
+        while len(self._judged) > _MAX_KEPT:
+            del self._judged[next(iter(self._judged))]
 
 
 def _last_ms(run: Run) -> int:

@@ -125,8 +125,8 @@ class ArtifactContents:
             end = min(size, first + _PART_BYTES)
             part: bytes | str | None = signed
             if signed is None:
-                wanted = [*parameters, *([("redirect", "true")] if self._reaches_bucket else [])]
-                part = connections.server.range_or_address(address, wanted, first, end)
+                query = [*parameters, *([("redirect", "true")] if self._reaches_bucket else [])]
+                part = connections.server.range_or_address(address, query, first, end)
             if isinstance(part, str):
                 try:
                     part, signed = connections.bucket_range(part, first, end), part

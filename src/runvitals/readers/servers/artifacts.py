@@ -87,8 +87,8 @@ class ServerArtifacts:
             UnknownArtifact: there is no artifact of this name.
             ServerError: the server rejected the request or is unreachable.
         """
-        found: int | None = _get(self._connection, _path(address), address, [("limit", 1)]).get("ttl_s")
-        return found
+        ttl_s: int | None = _get(self._connection, _path(address), address, [("limit", 1)]).get("ttl_s")
+        return ttl_s
 
     def set_time_to_live(self, address: ArtifactAddress, seconds: int | None) -> int:
         """Let versions be deleted some time after they were logged; None: they are kept.
@@ -112,10 +112,10 @@ class ServerArtifacts:
             ServerError: the server rejected the request or is unreachable.
         """
         path = f"{_project_path(address).removesuffix('artifacts')}artifact-dependents"
-        found: dict[str, Any] = _get(
+        answer: dict[str, Any] = _get(
             self._connection, path, address, [("name", address.name), ("alias", alias)]
         )
-        return found
+        return answer
 
     def delete(self, address: ArtifactAddress, alias: str | None) -> None:
         """Delete a version with its aliases, or all of a name without an alias.
@@ -180,7 +180,7 @@ class ServerArtifact:
 
 
 def link_version(
-    connection: ApiConnection, artifact: str, place: ArtifactAddress, aliases: Sequence[str]
+    connection: ApiConnection, artifact: str, address: ArtifactAddress, aliases: Sequence[str]
 ) -> int:
     """Link the version `[entity/]project/name:vN` to a collection of a project; return its number there.
 
@@ -192,11 +192,11 @@ def link_version(
     name, _, version = artifact.partition(":")
     body = {"artifact": name, "version": version, "aliases": checked_aliases(aliases)}
     try:
-        linked: dict[str, int] = connection.send("POST", _path(place), body)
+        linked: dict[str, int] = connection.send("POST", _path(address), body)
     except ServerError as error:
         if error.status == 404:
             raise UnknownArtifact(
-                f"{artifact} cannot be linked to {place} on {connection.url}: {error}"
+                f"{artifact} cannot be linked to {address} on {connection.url}: {error}"
             ) from None
         raise
     return linked["version"]

@@ -126,10 +126,10 @@ class ApiConnection:
         Raises:
             ServerError: the server rejected the request, is unreachable, or sent something else.
         """
-        found = self.range_or_address(path, parameters, first, end)
-        if isinstance(found, str):
+        part = self.range_or_address(path, parameters, first, end)
+        if isinstance(part, str):
             raise ServerError(f"{self.url}{PREFIX}{path} leads to another address")
-        return found
+        return part
 
     def range_or_address(self, path: str, parameters: Parameters, first: int, end: int) -> bytes | str:
         """As `get_range`, or the address to which the server redirects: it signs those in buckets."""

@@ -39,8 +39,8 @@ class ServerRegistry:
 
     def describe(self) -> dict[str, Any]:
         """Return its description, administrators, protected aliases and what you may do."""
-        found: dict[str, Any] = self._connection.get(self._path)
-        return found
+        registry: dict[str, Any] = self._connection.get(self._path)
+        return registry
 
     def collections(self, text: str = "") -> Iterator[dict[str, Any]]:
         """Iterate over the collections, by name.
@@ -62,8 +62,8 @@ class ServerRegistry:
 
     def version(self, name: str) -> dict[str, Any]:
         """Return a version by `collection[:alias]`; the alias may be a version: `v3`."""
-        found: dict[str, Any] = self._connection.get(self._version(name))
-        return found
+        row: dict[str, Any] = self._connection.get(self._version(name))
+        return row
 
     def link(self, artifact: str, collection: str, aliases: Sequence[str] = ()) -> dict[str, Any]:
         """Link a version of an artifact to a collection, which the first one makes; return the link.
@@ -125,9 +125,9 @@ class ServerRegistry:
             ValueError: a file would be outside the folder, or a glob matches none.
             ServerError: a file could not be fetched.
         """
-        found = self.version(name)
-        target = folder or folder_of(found["collection"], found["version"])
-        path = self._version(f"{found['collection']}:v{found['version']}")
+        version = self.version(name)
+        target = folder or folder_of(version["collection"], version["version"])
+        path = self._version(f"{version['collection']}:v{version['version']}")
         download(_LinkedFiles(self._connection, path), target, FileSelection(tuple(include)))
         return os.path.abspath(target)
 

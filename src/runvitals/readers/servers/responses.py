@@ -104,7 +104,7 @@ def columns(body: Mapping[str, Any]) -> Columns:
     """Return the series of `/runs/{run}/metrics`, key by key."""
     all_series = []
     for group in body["groups"]:
-        t = _whole(group["t"])
+        t = _integers(group["t"])
         all_series += [
             Series(key, group["host"], group["role"], t, _numbers(values))
             for key, values in group["series"].items()
@@ -117,8 +117,8 @@ def fleet(body: Mapping[str, Any]) -> list[FleetSeries]:
     return [
         FleetSeries(
             group["group"],
-            _whole(group["t"]),
-            _whole(group["n"]),
+            _integers(group["t"]),
+            _integers(group["n"]),
             *(_numbers(group[name]) for name in ("min", "max", "mean")),
         )
         for group in body["groups"]
@@ -133,10 +133,10 @@ def calls(body: Mapping[str, Any]) -> LoggedCalls:
     """
     logged: dict[tuple[str, int | None, float, int, int], LoggedRow] = {}
     for group in body["groups"]:
-        seen: dict[tuple[float, int], int] = {}
+        counts: dict[tuple[float, int], int] = {}
         for row, at in enumerate(zip(group["step"], group["t"], strict=True)):
             step, time_ms = at
-            nth = seen[at] = seen.get(at, -1) + 1  # counts rows of the same step and millisecond
+            nth = counts[at] = counts.get(at, -1) + 1  # counts rows of the same step and millisecond
             data = {name: _number(values[row]) for name, values in group["series"].items()}
             call = logged.setdefault(
                 (group["host"], group["rank"], step, time_ms, nth),
@@ -145,17 +145,15 @@ def calls(body: Mapping[str, Any]) -> LoggedCalls:
                 ),
             )
             call.data.update(data)
-    places: dict[tuple[str, int | None, float, int], LoggedRow] = {
-        key[:4]: row for key, row in logged.items()
-    }
+    rows: dict[tuple[str, int | None, float, int], LoggedRow] = {key[:4]: row for key, row in logged.items()}
     for other in body.get("others", []):
         step, time_ms = other["step"], other["time_ms"]
-        place = other["host"], other["rank"], step, time_ms
-        if place not in places:
-            whole = int(step) if step == int(step) else step
-            places[place] = LoggedRow(whole, time_ms, other["rank"], other["host"], {})
-            logged[other["host"], other["rank"], step, time_ms, 0] = places[place]
-        places[place].data[other["key"]] = other["value"]
+        identity = other["host"], other["rank"], step, time_ms
+        if identity not in rows:
+            plain_step = int(step) if step == int(step) else step
+            rows[identity] = LoggedRow(plain_step, time_ms, other["rank"], other["host"], {})
+            logged[other["host"], other["rank"], step, time_ms, 0] = rows[identity]
+        rows[identity].data[other["key"]] = other["value"]
     return LoggedCalls(sorted(logged.values(), key=lambda call: call.time_ms))
 
 
@@ -180,7 +178,7 @@ def _optional(kind: type[T], body: Mapping[str, Any] | None) -> T | None:
     return None if body is None else to_dataclass(kind, body)
 
 
-def _whole(values: list[int]) -> Column:
+def _integers(values: list[int]) -> Column:
     numpy = numpy_or_none()
     return values if numpy is None else numpy.array(values, numpy.int64)
 

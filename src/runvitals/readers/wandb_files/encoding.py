@@ -38,8 +38,8 @@ def run(
     tags: Sequence[str] = (),
 ) -> bytes:
     """Return the run. Fields that are "" are left to W&B's service."""
-    named = {1: run_id, 2: entity, 3: project, 6: group, 7: job_type, 8: name, 9: notes, 13: host}
-    body = b"".join(text(number, value) for number, value in named.items() if value)
+    texts = {1: run_id, 2: entity, 3: project, 6: group, 7: job_type, 8: name, 9: notes, 13: host}
+    body = b"".join(text(number, value) for number, value in texts.items() if value)
     body += text(4, _items(config)) + b"".join(text(10, tag) for tag in tags)
     return text(17, body + _timestamp(17, started_ms))
 
@@ -110,10 +110,10 @@ def _frame(data: bytearray, before: int, payload: bytes) -> None:
             data += bytes(room)
             continue
         piece = payload[at : at + room - _CHUNK_HEAD_BYTES]
-        whole, last = len(piece) == len(payload), at + len(piece) == len(payload)
-        kind = _WHOLE if whole else _FIRST if at == 0 else _LAST if last else _MIDDLE
+        is_whole, is_last = len(piece) == len(payload), at + len(piece) == len(payload)
+        kind = _WHOLE if is_whole else _FIRST if at == 0 else _LAST if is_last else _MIDDLE
         body = bytes((kind,)) + piece
         data += struct.pack("<IH", zlib.crc32(body), len(piece)) + body
         at += len(piece)
-        if last:
+        if is_last:
             return

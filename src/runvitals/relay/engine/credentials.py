@@ -38,12 +38,12 @@ def credentials_are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool
         >>> credentials_are_for("https://other", "otel", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://mine:4318"})
         False
     """
-    named = {_origin(server) for server in _servers(kind, environ)}
-    if not named:
-        named = {_origin(address) for address in _addresses(kind, environ)}
-        if len(named) > 1:
+    origins = {_origin(server) for server in _servers(kind, environ)}
+    if not origins:
+        origins = {_origin(address) for address in _addresses(kind, environ)}
+        if len(origins) > 1:
             return False
-    return not named or _origin(url) in named
+    return not origins or _origin(url) in origins
 
 
 def environ_for_undelivered(destination: str, environ: Mapping[str, str]) -> Mapping[str, str]:

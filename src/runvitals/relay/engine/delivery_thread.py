@@ -58,7 +58,7 @@ class DeliveryThread(threading.Thread):
         self._wake = threading.Condition()
         self._stopping = False
         self._live: deque[RunDelivery] = deque()
-        self._left: deque[RunDelivery] = deque()
+        self._unfinished: deque[RunDelivery] = deque()
         self._flush: set[str] = set()
         self._flushed: dict[str, int] = {}
         self._backoff = backoff()
@@ -68,24 +68,24 @@ class DeliveryThread(threading.Thread):
     def serve(self, delivery: RunDelivery) -> None:
         """Start serving a run. The caller holds the lock of the delivery's cursor."""
         with self._wake:
-            (self._live if delivery.live else self._left).append(delivery)
+            (self._live if delivery.live else self._unfinished).append(delivery)
             self._wake.notify_all()
 
     def find(self, run_id: str) -> RunDelivery | None:
         """Return the delivery of a run, if this thread serves it."""
         with self._wake:
             return next(
-                (delivery for delivery in (*self._live, *self._left) if delivery.run_id == run_id), None
+                (delivery for delivery in (*self._live, *self._unfinished) if delivery.run_id == run_id), None
             )
 
     def set_live(self, run_id: str, live: bool) -> None:
         """Note that the run's monitor connected or disconnected."""
         with self._wake:
-            for delivery in (*self._live, *self._left):
+            for delivery in (*self._live, *self._unfinished):
                 if delivery.run_id == run_id:
                     delivery.live = live
-                    if live and delivery in self._left:
-                        self._left.remove(delivery)
+                    if live and delivery in self._unfinished:
+                        self._unfinished.remove(delivery)
                         self._live.append(delivery)
             self._flush.add(run_id)
             self._wake.notify_all()
@@ -112,13 +112,15 @@ class DeliveryThread(threading.Thread):
     def idle(self) -> bool:
         """Whether there are no runs left to serve, apart from what their destination will accept soon."""
         with self._wake:
-            return not self._live and all(left.caught_up and left.retries_held for left in self._left)
+            return not self._live and all(
+                delivery.caught_up and delivery.retries_held for delivery in self._unfinished
+            )
 
     @property
     def done(self) -> bool:
         """Whether there are no runs left to serve."""
         with self._wake:
-            return not self._live and not self._left
+            return not self._live and not self._unfinished
 
     def stop(self) -> None:
         """Finish the current attempt, save the positions, and stop."""
@@ -138,7 +140,7 @@ class DeliveryThread(threading.Thread):
             with self._wake:
                 if wait_s > 0 and not self._stopping and not (self._flush and self._backoff.due(now_s)):
                     self._wake.wait(wait_s)
-        for delivery in (*self._live, *self._left):
+        for delivery in (*self._live, *self._unfinished):
             self._release(delivery)
 
     def wait_s(self, now_s: float) -> float:
@@ -148,8 +150,11 @@ class DeliveryThread(threading.Thread):
     def serve_due(self, now_s: float) -> bool:
         """Serve every run that is due; True if there is more to send immediately."""
         with self._wake:
-            queue = [*self._live, *[delivery for delivery in self._left if delivery.run_id in self._flush]]
-            queue += [delivery for delivery in list(self._left)[:1] if delivery not in queue]
+            queue = [
+                *self._live,
+                *[delivery for delivery in self._unfinished if delivery.run_id in self._flush],
+            ]
+            queue += [delivery for delivery in list(self._unfinished)[:1] if delivery not in queue]
             flush, self._flush = self._flush, set()
         more = False
         for delivery in queue:
@@ -201,7 +206,7 @@ class DeliveryThread(threading.Thread):
     def _remove(self, delivery: RunDelivery, why: str) -> None:
         with self._wake:
             self._skipped.pop(delivery.run_id, None)
-            for queue in (self._live, self._left):
+            for queue in (self._live, self._unfinished):
                 if delivery in queue:
                     queue.remove(delivery)
         self._release(delivery, why)
@@ -284,7 +289,7 @@ class DeliveryThread(threading.Thread):
 
     def _put_last(self, delivery: RunDelivery) -> None:
         """Move a run to the end of its queue; the caller holds the lock."""
-        for queue in (self._live, self._left):
+        for queue in (self._live, self._unfinished):
             if delivery in queue:
                 queue.remove(delivery)
                 queue.append(delivery)

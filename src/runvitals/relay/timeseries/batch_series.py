@@ -156,14 +156,14 @@ def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int
         scaled: Values = [value * factor for value in numbers] if factor != 1.0 else values
         return SeriesPoints(series, times, scaled, start_ms if counts else 0)
     kept_times: list[int] = []
-    kept: Values = []
+    kept_values: Values = []
     for time_ms, value in zip(times, values, strict=True):
         gap = value is None or value != value
-        if gap and kept and kept[-1] is None:
+        if gap and kept_values and kept_values[-1] is None:
             continue
         kept_times.append(time_ms)
-        kept.append(None if gap or value is None else value * factor)
-    return SeriesPoints(series, kept_times, kept, start_ms if counts else 0)
+        kept_values.append(None if gap or value is None else value * factor)
+    return SeriesPoints(series, kept_times, kept_values, start_ms if counts else 0)
 
 
 def _end_ms(batch: Batch) -> int | None:

@@ -60,7 +60,7 @@ class Namer:
     def __init__(self, batch: Batch) -> None:
         self._base = self.base(batch)
         self._endpoints: Any = batch.run.machine.get("openmetrics")
-        self._known: dict[str, LabeledSeries] = {}
+        self._series_by_key: dict[str, LabeledSeries] = {}
         self._logged: dict[str, LabeledSeries] = {}
         self.step = self._series(self.log_step, {}, 1.0)
 
@@ -85,11 +85,11 @@ class Namer:
 
     def series(self, key: str) -> LabeledSeries:
         """Return the series of a sample's key."""
-        series = self._known.get(key)
+        series = self._series_by_key.get(key)
         if series is None:
-            if len(self._known) >= _MAX_SERIES:
-                self._known.clear()
-            series = self._known[key] = self._of_key(key)
+            if len(self._series_by_key) >= _MAX_SERIES:
+                self._series_by_key.clear()
+            series = self._series_by_key[key] = self._of_key(key)
         return series
 
     def logged_series(self, name: str) -> LabeledSeries:

@@ -40,7 +40,7 @@ class FolderDifferences(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return a line for each file."""
-        return [f"{what}: {path}" for what, paths in self._asdict().items() for path in paths]
+        return [f"{kind}: {path}" for kind, paths in self._asdict().items() for path in paths]
 
 
 class FileSelection(NamedTuple):
@@ -72,7 +72,7 @@ class FileSelection(NamedTuple):
         return [entry for entry in listed if any(fnmatchcase(entry.path, glob) for glob in self.include)]
 
 
-def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
+def download(source: FileSource, folder: str, selection: FileSelection) -> None:
     """Write files of a version below a folder, and the references that can be read and checked.
 
     Raises:
@@ -80,14 +80,14 @@ def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
         ServerError, OSError: a file could not be fetched, or not be written. What was written stays.
     """
     os.makedirs(folder, exist_ok=True)
-    entries = [entry for entry in wanted.of(source.entries()) if _is_kept_or_readable(entry)]
+    entries = [entry for entry in selection.of(source.entries()) if _is_kept_or_readable(entry)]
     unknown = [entry for entry in entries if entry.reference and not references.is_known(entry)]
     if unknown:
         more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         what = f"{unknown[0].reference}{more}"
         notify(f"{what}: the content is not checked, as it was logged without a checksum")
     paths = {entry.path: local_path(folder, checked_path(entry.path)) for entry in entries}
-    written: set[str] = set()
+    written_paths: set[str] = set()
     with TransferProgress(
         "downloading", sum(entry.bytes or 0 for entry in entries), len(entries)
     ) as progress:
@@ -96,30 +96,30 @@ def download(source: FileSource, folder: str, wanted: FileSelection) -> None:
             try:
                 copy(source, entry, paths[entry.path])
             except OSError:
-                if entry.reference is None or not wanted.missing_references:
+                if entry.reference is None or not selection.missing_references:
                     raise
                 del paths[entry.path]
             else:
-                written.add(entry.path)
+                written_paths.add(entry.path)
 
-        def fetch_all(some: Sequence[ArtifactEntry]) -> None:
-            absent = [entry for entry in some if not has_content(entry, paths[entry.path])]
+        def fetch_all(batch: Sequence[ArtifactEntry]) -> None:
+            absent = [entry for entry in batch if not has_content(entry, paths[entry.path])]
             together = (
                 source.copy_small({entry: paths[entry.path] for entry in absent})
                 if len(absent) > 1
                 else set()
             )
-            written.update(entry.path for entry in together)
+            written_paths.update(entry.path for entry in together)
             for entry in absent:
                 if entry not in together:
                     fetch(entry)
-            progress.add(sum(entry.bytes or 0 for entry in some), len(some))
+            progress.add(sum(entry.bytes or 0 for entry in batch), len(batch))
 
         try:
             _do_all(fetch_all, _parts(entries))
         finally:
             source.end()
-    check_apart(paths, written)
+    check_apart(paths, written_paths)
 
 
 def _parts(entries: Iterable[ArtifactEntry]) -> list[list[ArtifactEntry]]:
@@ -173,17 +173,19 @@ def differences(entries: Iterable[ArtifactEntry], folder: str) -> FolderDifferen
 
     A reference may be there or not. Of `file://` its content is compared, of others the size.
     """
-    named = {entry.path: entry for entry in entries}
-    there = {
+    entry_of = {entry.path: entry for entry in entries}
+    local_paths = {
         os.path.relpath(os.path.join(parent, name), folder).replace(os.sep, "/")
         for parent, _, names in os.walk(folder)
         for name in names
     }
-    missing = [path for path, entry in named.items() if path not in there and entry.reference is None]
+    missing = [
+        path for path, entry in entry_of.items() if path not in local_paths and entry.reference is None
+    ]
     changed: list[str] = []
 
     def compare(path: str) -> None:
-        entry, local = named[path], os.path.join(folder, *path.split("/"))
+        entry, local = entry_of[path], os.path.join(folder, *path.split("/"))
         if entry.reference is not None and os.path.isfile(local):
             same = references.matches(entry, local) is not False
         else:
@@ -191,9 +193,9 @@ def differences(entries: Iterable[ArtifactEntry], folder: str) -> FolderDifferen
         if not same:
             changed.append(path)
 
-    _do_all(compare, sorted(there & named.keys()))
+    _do_all(compare, sorted(local_paths & entry_of.keys()))
     return FolderDifferences(
-        tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(there - named.keys()))
+        tuple(sorted(missing)), tuple(sorted(changed)), tuple(sorted(local_paths - entry_of.keys()))
     )
 
 

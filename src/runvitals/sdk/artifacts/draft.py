@@ -102,18 +102,18 @@ class ArtifactDraft:
         if checksum or (checksum is None and uri.endswith("/") and parts.scheme in SCHEMES):
             return self._add_found(uri, name, most)
         path = checked_path(name or _last_part(parts))
-        known = references.web_identity(uri) if checksum is None and references.is_web(uri) else None
-        digest, size = known or (uri, None)
+        identity = references.web_identity(uri) if checksum is None and references.is_web(uri) else None
+        digest, size = identity or (uri, None)
         checked_reference(uri, digest)
         return [self._add(ArtifactEntry(path, digest, size, uri))]
 
     def _add_found(self, uri: str, name: str | None, most: int) -> list[ArtifactEntry]:
         """Add what is at an address, or all that is below it; nothing unless all can be added."""
         entries = []
-        for found in _at_most(references.found_at(uri), most, uri):
-            path = _below(name, found.name) if found.name else name or _last_part(urlsplit(uri))
-            checked_reference(found.address, found.identity.digest)
-            entries.append(ArtifactEntry(checked_path(path), *found.identity, found.address))
+        for reference in _at_most(references.found_at(uri), most, uri):
+            path = _below(name, reference.name) if reference.name else name or _last_part(urlsplit(uri))
+            checked_reference(reference.address, reference.identity.digest)
+            entries.append(ArtifactEntry(checked_path(path), *reference.identity, reference.address))
         return [self._add(entry) for entry in entries]
 
     def _add_local(self, path: str, name: str | None, most: int) -> list[ArtifactEntry]:

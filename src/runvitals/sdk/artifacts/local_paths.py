@@ -41,22 +41,22 @@ def local_path(root: str, name: str) -> str:
     path = root
     for folder in folders:
         path = os.path.join(path, folder)
-        there = os.path.realpath(path)
-        if os.path.commonpath((inside, there)) != inside:
+        target = os.path.realpath(path)
+        if os.path.commonpath((inside, target)) != inside:
             raise ValueError(
-                f"{path} is a link to {there}, outside of {root}: {name!r} cannot be written there"
+                f"{path} is a link to {target}, outside of {root}: {name!r} cannot be written there"
             )
         os.makedirs(path, exist_ok=True)
     os.makedirs(path, exist_ok=True)
     return os.path.join(path, last)
 
 
-def check_apart(paths: Mapping[str, str], written: Collection[str]) -> None:
+def check_apart(paths: Mapping[str, str], written_names: Collection[str]) -> None:
     """Check that files that were written are not one file under two names.
 
     Args:
         paths: where each name is.
-        written: names of those that were written; the others were there.
+        written_names: of those that were written; the others were there.
 
     Raises:
         ValueError: two are, as `a` and `A` on disks that do not distinguish them.
@@ -65,5 +65,5 @@ def check_apart(paths: Mapping[str, str], written: Collection[str]) -> None:
     for name, path in paths.items():
         status = os.lstat(path)
         other = names.setdefault((status.st_dev, status.st_ino), name)
-        if other != name and not {other, name}.isdisjoint(written):
+        if other != name and not {other, name}.isdisjoint(written_names):
             raise ValueError(f"{other!r} and {name!r} are the same file at {path}: choose another folder")

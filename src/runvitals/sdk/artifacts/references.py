@@ -111,16 +111,18 @@ def found_at(address: str) -> Iterator[FoundReference]:
     missing: OSError = FileNotFoundError(f"{address} cannot be read: there is nothing below it")
     if not address.endswith("/") and parts.path:
         try:
-            there = object_identity(address)
-            yield FoundReference("", _versioned(address, there), _object_identity(address, there))
+            current_identity = object_identity(address)
+            yield FoundReference(
+                "", _versioned(address, current_identity), _object_identity(address, current_identity)
+            )
             return
         except FileNotFoundError as error:
             missing = error
-    found = False
-    for name, where, there in objects_below(address):
-        found = True
-        yield FoundReference(name, where, _object_identity(where, there))
-    if not found:
+    is_found = False
+    for name, where, current_identity in objects_below(address):
+        is_found = True
+        yield FoundReference(name, where, _object_identity(where, current_identity))
+    if not is_found:
         raise missing
 
 
@@ -157,9 +159,9 @@ def fetch(entry: ArtifactEntry, path: str) -> None:
             _check(entry, _web_identity(address, response.headers))
             _write(entry, iter(lambda: response.read(_BUFFER_BYTES), b""), path)
     else:
-        there = read_object(address)
-        _check(entry, _object_identity(address, there.identity))
-        _write(entry, there.pieces, path)
+        content = read_object(address)
+        _check(entry, _object_identity(address, content.identity))
+        _write(entry, content.pieces, path)
 
 
 def matches(entry: ArtifactEntry, path: str) -> bool | None:
@@ -201,11 +203,11 @@ def _write(entry: ArtifactEntry, pieces: Iterable[bytes], path: str) -> None:
         _check(entry, ContentIdentity(entry.digest, size))
 
 
-def _check(entry: ArtifactEntry, there: ContentIdentity) -> None:
+def _check(entry: ArtifactEntry, current_identity: ContentIdentity) -> None:
     if not is_known(entry):
         return
-    same_size = entry.bytes is None or there.bytes is None or there.bytes == entry.bytes
-    same = entry.digest == entry.reference or _plain_tag(entry.digest) == _plain_tag(there.digest)
+    same_size = entry.bytes is None or current_identity.bytes is None or current_identity.bytes == entry.bytes
+    same = entry.digest == entry.reference or _plain_tag(entry.digest) == _plain_tag(current_identity.digest)
     if same_size and (same or not _comparable(entry)):
         return
     raise ReferenceChanged(f"the content at {entry.reference} is not the one that was logged")
@@ -276,15 +278,15 @@ def _web_identity(address: str, headers: Any) -> ContentIdentity:
     return ContentIdentity(_tag(headers.get("ETag")) or address, int(length) if length.isdigit() else None)
 
 
-def _versioned(address: str, there: ObjectIdentity) -> str:
+def _versioned(address: str, current_identity: ObjectIdentity) -> str:
     """Return the address of this version. Google Cloud numbers objects of buckets without versions, too."""
-    if there.version is None or VERSION in address or address.startswith("gs://"):
+    if current_identity.version is None or VERSION in address or address.startswith("gs://"):
         return address
-    return f"{address}{VERSION}{quote(there.version, safe='')}"
+    return f"{address}{VERSION}{quote(current_identity.version, safe='')}"
 
 
-def _object_identity(address: str, there: ObjectIdentity) -> ContentIdentity:
-    return ContentIdentity(there.tag or address, there.bytes)
+def _object_identity(address: str, current_identity: ObjectIdentity) -> ContentIdentity:
+    return ContentIdentity(current_identity.tag or address, current_identity.bytes)
 
 
 def _tag(text: str | None) -> str:

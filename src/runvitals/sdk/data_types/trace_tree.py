@@ -89,13 +89,13 @@ class Trace:
     def _html(self, depth: int) -> str:
         about = [str(part) for part in (self.kind, self.status_code, self._duration()) if part]
         head = f"<b>{escape(str(self.name))}</b> {escape(' · '.join(about))}"
-        known = {
+        fields = {
             "message": self.status_message, "metadata": self.metadata, "calls": self._calls,
             "model": self.model_dict,
         }  # fmt: skip
         body = "".join(
             f"{title}<pre>{escape(dumps(Sanitizer().value(value)).decode())}</pre>"
-            for title, value in known.items()
+            for title, value in fields.items()
             if value
         )
         if depth < _DEEPEST:

@@ -66,10 +66,10 @@ class FastaiCallback:
         learn = self.learn  # type: ignore[attr-defined]
         if _rank_of(learn):
             return
-        named = dict(zip(learn.recorder.metric_names, learn.recorder.log, strict=False))
+        metrics = dict(zip(learn.recorder.metric_names, learn.recorder.log, strict=False))
         row = {
             name: float(value)
-            for name, value in named.items()
+            for name, value in metrics.items()
             if name not in ("epoch", "time") and value is not None and math.isfinite(float(value))
         }
         self._callback.run().log({**row, "epoch": learn.epoch + 1}, step=self._step)

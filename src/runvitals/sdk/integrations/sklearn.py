@@ -109,7 +109,7 @@ def plot_feature_importances(
     max_num_features: int = 50,
 ) -> None:
     """Log `feature_importances_`, `feature_log_prob_` or `coef_` of a model, as `feature_importances`."""
-    found = next(
+    weights = next(
         (
             getattr(model, name)
             for name in ("feature_importances_", "feature_log_prob_", "coef_")
@@ -117,10 +117,10 @@ def plot_feature_importances(
         ),
         None,
     )
-    if found is None:
+    if weights is None:
         notify(f"a {type(model).__name__} has no importances of its features: no chart of them")
         return
-    array = _numpy().asarray(found)
+    array = _numpy().asarray(weights)
     importances = array if array.ndim == 1 else abs(array).mean(axis=0)
     if feature_names is None:
         feature_names = getattr(model, "feature_names_in_", [f"feature {i}" for i in range(len(importances))])
@@ -179,7 +179,7 @@ def plot_learning_curve(
 ) -> None:
     """Log the scores in training and test over the size of the training, as `learning_curve`."""
     sizes = {} if train_sizes is None else {"train_sizes": train_sizes}
-    found, train, test = import_module("sklearn.model_selection").learning_curve(
+    counts, train, test = import_module("sklearn.model_selection").learning_curve(
         model,
         X,
         y,
@@ -193,7 +193,7 @@ def plot_learning_curve(
     rows = [
         [dataset, int(size), float(score)]
         for dataset, scores in (("train", train), ("test", test))
-        for size, score in zip(found, scores.mean(axis=1), strict=True)
+        for size, score in zip(counts, scores.mean(axis=1), strict=True)
     ]
     table = Table(columns=["dataset", "train_size", "score"], data=rows)
     _log("learning_curve", charts.line(table, "train_size", "score", "dataset", "Learning curve"))
@@ -249,9 +249,9 @@ def plot_silhouette(
     if cluster_labels is None:
         cluster_labels = clusterer.labels_
     values = import_module("sklearn.metrics").silhouette_samples(X, cluster_labels, metric=metric)
-    named = [_class_name(cluster, labels) for cluster in _numpy().asarray(cluster_labels).tolist()]
-    ranked = sorted(zip(named, values.tolist(), strict=True), key=lambda row: (row[0], -row[1]))
-    rows = [[cluster, place, value] for place, (cluster, value) in enumerate(ranked)]
+    class_names = [_class_name(cluster, labels) for cluster in _numpy().asarray(cluster_labels).tolist()]
+    ranked = sorted(zip(class_names, values.tolist(), strict=True), key=lambda row: (row[0], -row[1]))
+    rows = [[cluster, position, value] for position, (cluster, value) in enumerate(ranked)]
     step = len(rows) // _MAX_SILHOUETTE + 1
     table = Table(columns=["cluster", "sample", "silhouette"], data=rows[::step])
     _log("silhouette_plot", charts.line(table, "sample", "silhouette", "cluster", "Silhouettes"))

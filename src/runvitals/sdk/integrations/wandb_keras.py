@@ -142,7 +142,7 @@ class WandbModelCheckpoint:
     def __init__(self, filepath: str | os.PathLike[str], *arguments: Any, **others: Any) -> None:
         super().__init__(os.fspath(filepath), *arguments, **others)  # type: ignore[call-arg]
         self._pattern = re.sub(r"\{[^}]*\}", "*", glob.escape(os.fspath(filepath)))
-        self._known = self._saved()
+        self._logged_files = self._saved()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Save as Keras does, and log what was saved."""
@@ -162,9 +162,9 @@ class WandbModelCheckpoint:
         saved = self._saved()
         run = CallbackRun(0, {}).run()
         for path, changed_ns in saved.items():
-            if self._known.get(path) != changed_ns:
+            if self._logged_files.get(path) != changed_ns:
                 run.log_model(path, name=f"run_{run.id}_model", aliases=aliases or None)
-        self._known = saved
+        self._logged_files = saved
 
 
 class WandbEvalCallback:

@@ -33,14 +33,14 @@ class Classes:
 
     def __init__(self, class_set: Iterable[Mapping[str, Any]]) -> None:
         self._class_set = list(class_set)
-        for one in self._class_set:
-            if not {"id", "name"} <= {*one}:
-                raise ValueError(f"Classes(): a class without id or name: {text_of(one)[:100]}")
+        for entry in self._class_set:
+            if not {"id", "name"} <= {*entry}:
+                raise ValueError(f"Classes(): a class without id or name: {text_of(entry)[:100]}")
 
     @property
     def names(self) -> dict[int, str]:
         """The names by number."""
-        return {int(one["id"]): text_of(one["name"]) for one in self._class_set}
+        return {int(entry["id"]): text_of(entry["name"]) for entry in self._class_set}
 
 
 class Annotations:
@@ -60,13 +60,13 @@ class Annotations:
         self, boxes: Mapping[str, Any] | None, masks: Mapping[str, Any] | None, classes: Any
     ) -> None:
         self._boxes, self._masks = dict(boxes or {}), dict(masks or {})
-        named = classes if classes is None or isinstance(classes, Classes) else Classes(classes)
-        self._names = {} if named is None else named.names
-        for name, given in self._boxes.items():
-            if "box_data" not in given:
+        class_set = classes if classes is None or isinstance(classes, Classes) else Classes(classes)
+        self._names = {} if class_set is None else class_set.names
+        for name, layer in self._boxes.items():
+            if "box_data" not in layer:
                 raise ValueError(f"Image(): boxes[{name!r}] has no box_data")
-        for name, given in self._masks.items():
-            if "mask_data" not in given and "path" not in given:
+        for name, layer in self._masks.items():
+            if "mask_data" not in layer and "path" not in layer:
                 raise ValueError(f"Image(): masks[{name!r}] has neither mask_data nor path")
 
     def add_to(self, item: Item, files: RunFiles) -> Item:
@@ -75,32 +75,32 @@ class Annotations:
         Raises:
             ValueError, TypeError, OSError: a box, an array or a file that is invalid.
         """
-        stored = [(text_of(name), given, self._mask(given, files)) for name, given in self._masks.items()]
+        stored = [(text_of(name), layer, self._mask(layer, files)) for name, layer in self._masks.items()]
         content = {
             "boxes": [
                 {
                     "name": text_of(name),
-                    "classes": self._classes(given),
-                    "boxes": _boxes_of(given["box_data"]),
+                    "classes": self._classes(layer),
+                    "boxes": _boxes_of(layer["box_data"]),
                 }
-                for name, given in self._boxes.items()
+                for name, layer in self._boxes.items()
             ],
             "masks": [
-                {"name": name, "classes": self._classes(given), "sha256": file["sha256"]}
-                for name, given, file in stored
+                {"name": name, "classes": self._classes(layer), "sha256": file["sha256"]}
+                for name, layer, file in stored
             ],
         }
         file = {**files.add(dumps(Sanitizer().value(content))), "type": "application/json"}
         return {**item, "annotations": file["sha256"], "files": [file, *[mask for *_, mask in stored]]}
 
-    def _classes(self, given: Mapping[str, Any]) -> dict[str, str]:
-        names = given.get("class_labels") or self._names
+    def _classes(self, layer: Mapping[str, Any]) -> dict[str, str]:
+        names = layer.get("class_labels") or self._names
         return {str(number): text_of(name) for number, name in names.items()}
 
-    def _mask(self, given: Mapping[str, Any], files: RunFiles) -> Item:
-        if "mask_data" not in given:
-            return files.add_file(str(given["path"]), ("image/",))
-        return files.add(mask_png(array_of(given["mask_data"])))
+    def _mask(self, layer: Mapping[str, Any], files: RunFiles) -> Item:
+        if "mask_data" not in layer:
+            return files.add_file(str(layer["path"]), ("image/",))
+        return files.add(mask_png(array_of(layer["mask_data"])))
 
 
 def _boxes_of(box_data: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -112,25 +112,28 @@ def _boxes_of(box_data: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     boxes = list(box_data)
     if len(boxes) > _MAX_BOXES:
         raise ValueError(f"{len(boxes):,} boxes; at most {_MAX_BOXES:,} are allowed")
-    return [_box(one) for one in boxes]
+    return [_box(box) for box in boxes]
 
 
-def _box(given: Mapping[str, Any]) -> dict[str, Any]:
-    place = given.get("position") or {}
-    if {*_SIDES} <= {*place}:
-        sides = [float(place[side]) for side in _SIDES]
-    elif {"middle", "width", "height"} <= {*place}:
-        (x, y), width, height = place["middle"], float(place["width"]), float(place["height"])
+def _box(logged_box: Mapping[str, Any]) -> dict[str, Any]:
+    position = logged_box.get("position") or {}
+    if {*_SIDES} <= {*position}:
+        sides = [float(position[side]) for side in _SIDES]
+    elif {"middle", "width", "height"} <= {*position}:
+        (x, y), width, height = position["middle"], float(position["width"]), float(position["height"])
         sides = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
     else:
         raise ValueError("a box without position; expected minX, minY, maxX, maxY, or middle, width, height")
     if not all(map(isfinite, sides)):
         raise ValueError("a box whose position is not finite")
-    box: dict[str, Any] = {"sides": [float(side) for side in sides], "pixels": given.get("domain") == "pixel"}
-    if given.get("class_id") is not None:
-        box["class"] = int(given["class_id"])
-    if given.get("box_caption") is not None:
-        box["caption"] = text_of(given["box_caption"])[:1000]
-    if given.get("scores"):
-        box["scores"] = {text_of(name): as_plain(score) for name, score in given["scores"].items()}
+    box: dict[str, Any] = {
+        "sides": [float(side) for side in sides],
+        "pixels": logged_box.get("domain") == "pixel",
+    }
+    if logged_box.get("class_id") is not None:
+        box["class"] = int(logged_box["class_id"])
+    if logged_box.get("box_caption") is not None:
+        box["caption"] = text_of(logged_box["box_caption"])[:1000]
+    if logged_box.get("scores"):
+        box["scores"] = {text_of(name): as_plain(score) for name, score in logged_box["scores"].items()}
     return box

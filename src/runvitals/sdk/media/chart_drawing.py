@@ -37,22 +37,22 @@ def lines(
         >>> lines([PlottedSeries("a", [0, 1], [2, 3])], "title", "x", "y")[:4]
         '<svg'
     """
-    drawn = [PlottedSeries(one.name, *_finite(one)) for one in series]
-    left, right, x_marks = _scale([x for one in drawn for x in one.xs])
-    low, high, y_marks = _scale([y for one in drawn for y in one.ys])
-    across, up = _places(left, right, low, high)
+    drawn = [PlottedSeries(plotted.name, *_finite(plotted)) for plotted in series]
+    left, right, x_marks = _scale([x for plotted in drawn for x in plotted.xs])
+    low, high, y_marks = _scale([y for plotted in drawn for y in plotted.ys])
+    across, up = _scales(left, right, low, high)
     parts = _axes(across, up, x_marks, y_marks)
-    for number, one in enumerate(drawn):
+    for number, plotted in enumerate(drawn):
         color = _COLORS[number % len(_COLORS)]
-        places = [f"{across(x):.1f},{up(y):.1f}" for x, y in zip(one.xs, one.ys, strict=True)]
+        coordinates = [f"{across(x):.1f},{up(y):.1f}" for x, y in zip(plotted.xs, plotted.ys, strict=True)]
         if points:
-            dots = "".join(f"M{place}h0" for place in places)
+            dots = "".join(f"M{point}h0" for point in coordinates)
             parts.append(f'<path d="{dots}" stroke="{color}" stroke-width="5" stroke-linecap="round"/>')
         else:
             parts.append(
-                f'<polyline points="{" ".join(places)}" fill="none" stroke="{color}" stroke-width="2"/>'
+                f'<polyline points="{" ".join(coordinates)}" fill="none" stroke="{color}" stroke-width="2"/>'
             )
-    return _page(parts, title, x_title, y_title, [one.name for one in series])
+    return _page(parts, title, x_title, y_title, [plotted.name for plotted in series])
 
 
 def bars(
@@ -65,15 +65,15 @@ def bars(
     """Return an SVG of bars: for each name, one bar of each series."""
     values = [value if isfinite(value) else 0.0 for _, column in series for value in column]
     low, high, y_marks = _scale([0.0, *values])
-    across, up = _places(0, max(len(names), 1), low, high)
-    shown = len(names) <= _MAX_MARKS
-    marks = [(place + 0.5, name) for place, name in enumerate(names) if name and shown]
+    across, up = _scales(0, max(len(names), 1), low, high)
+    shows_names = len(names) <= _MAX_MARKS
+    marks = [(index + 0.5, name) for index, name in enumerate(names) if name and shows_names]
     parts = _axes(across, up, marks, y_marks)
     share = 0.8 / max(len(series), 1)
     for number, (_, column) in enumerate(series):
-        for place, value in enumerate(column):
+        for index, value in enumerate(column):
             height = value if isfinite(value) else 0.0
-            x, top, bottom = across(place + 0.1 + number * share), up(max(height, 0)), up(min(height, 0))
+            x, top, bottom = across(index + 0.1 + number * share), up(max(height, 0)), up(min(height, 0))
             width = max(across(share) - across(0), 0.5)
             color = _COLORS[number % len(_COLORS)]
             parts.append(
@@ -89,7 +89,7 @@ def matrix(
     """Return an SVG of a square matrix: the higher a number, the darker its cell. The first row is on top."""
     size = min(len(rows), _MAX_CELLS)
     most = max((value for row in rows for value in row), default=0) or 1
-    across, up = _places(0, max(size, 1), max(size, 1), 0)
+    across, up = _scales(0, max(size, 1), max(size, 1), 0)
     marks = [(i + 0.5, name) for i, name in enumerate(names[:size])] if size <= _MAX_MARKS else []
     parts = _axes(across, up, marks, marks)
     width, height = across(1) - across(0), up(1) - up(0)
@@ -106,8 +106,8 @@ def matrix(
     return _page(parts, title, x_title, y_title, [])
 
 
-def _finite(one: PlottedSeries) -> tuple[list[float], list[float]]:
-    pairs = [(x, y) for x, y in zip(one.xs, one.ys, strict=False) if isfinite(x) and isfinite(y)]
+def _finite(plotted: PlottedSeries) -> tuple[list[float], list[float]]:
+    pairs = [(x, y) for x, y in zip(plotted.xs, plotted.ys, strict=False) if isfinite(x) and isfinite(y)]
     if len(pairs) > _MAX_POINTS:
         pairs = [pairs[i * (len(pairs) - 1) // (_MAX_POINTS - 1)] for i in range(_MAX_POINTS)]
     return [x for x, _ in pairs], [y for _, y in pairs]
@@ -127,7 +127,7 @@ def _scale(values: Sequence[float]) -> tuple[float, float, list[tuple[float, str
     return low, high, [(mark, f"{mark:.6g}") for mark in marks if low <= mark <= high]
 
 
-def _places(
+def _scales(
     left: float, right: float, low: float, high: float
 ) -> tuple[Callable[[float], float], Callable[[float], float]]:
     """Return functions that place an x and a y value in the picture."""
@@ -170,9 +170,9 @@ def _page(parts: list[str], title: str, x_title: str, y_title: str, legend: Sequ
         each = (_WIDTH - _LEFT - _RIGHT) / min(len(legend), _LEGEND)
         for number, name in enumerate(legend[:_LEGEND]):
             more = f" and {len(legend) - _LEGEND} more" if number == _LEGEND - 1 < len(legend) - 1 else ""
-            shown = name[: max(int(each / 6.5), 2)] + more
+            short_name = name[: max(int(each / 6.5), 2)] + more
             color = _COLORS[number % len(_COLORS)]
-            texts.append(_text(_LEFT + number * each, 34, shown, anchor="start", fill=color))
+            texts.append(_text(_LEFT + number * each, 34, short_name, anchor="start", fill=color))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" '
         f'height="{_HEIGHT}" font-family="sans-serif" font-size="12">'
@@ -189,9 +189,9 @@ def _text(
     weight: str = "normal",
     turn: bool = False,
 ) -> str:
-    shown = escape("".join(c for c in text if c.isprintable())[:_TEXT_CHARACTERS])
+    escaped = escape("".join(c for c in text if c.isprintable())[:_TEXT_CHARACTERS])
     turned = f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turn else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{fill}" font-weight="{weight}"{turned}>'
-        f"{shown}</text>"
+        f"{escaped}</text>"
     )

@@ -65,8 +65,8 @@ def line(
     Example:
         >>> run.log({"loss by lr": runvitals.plot.line(table, x="lr", y="loss", title="loss")})
     """
-    places = _columns(table, x, y, *([stroke] if stroke else []))
-    return ChartMedia(table, lambda: chart_drawing.lines(_split(table, *places), title or "", x, y))
+    columns = _columns(table, x, y, *([stroke] if stroke else []))
+    return ChartMedia(table, lambda: chart_drawing.lines(_split(table, *columns), title or "", x, y))
 
 
 def scatter(table: Table, x: str, y: str, title: str | None = None, split_table: bool = False) -> ChartMedia:
@@ -75,9 +75,9 @@ def scatter(table: Table, x: str, y: str, title: str | None = None, split_table:
     Raises:
         ValueError: no such column.
     """
-    places = _columns(table, x, y)
+    columns = _columns(table, x, y)
     return ChartMedia(
-        table, lambda: chart_drawing.lines(_split(table, *places), title or "", x, y, points=True)
+        table, lambda: chart_drawing.lines(_split(table, *columns), title or "", x, y, points=True)
     )
 
 
@@ -89,11 +89,11 @@ def bar(
     Raises:
         ValueError: no such column.
     """
-    named, counted = _columns(table, label, value)
+    label_column, value_column = _columns(table, label, value)
 
     def draw() -> str:
-        names = [text_of(row[named]) for row in table.data]
-        values = _numbers([row[counted] for row in table.data])
+        names = [text_of(row[label_column]) for row in table.data]
+        values = _numbers([row[value_column] for row in table.data])
         return chart_drawing.bars(names, [(value, values)], title or "", label, value)
 
     return ChartMedia(table, draw)
@@ -105,12 +105,12 @@ def histogram(table: Table, value: str, title: str | None = None, split_table: b
     Raises:
         ValueError: no such column.
     """
-    (place,) = _columns(table, value)
+    (column,) = _columns(table, value)
 
     def draw() -> str:
-        numbers = [number for number in _numbers([row[place] for row in table.data]) if isfinite(number)]
+        numbers = [number for number in _numbers([row[column] for row in table.data]) if isfinite(number)]
         counts, edges = arrays.counts(numbers, _HISTOGRAM_BINS) if numbers else ([], [0.0])
-        names = [f"{edge:.3g}" if place % 4 == 0 else "" for place, edge in enumerate(edges[:-1])]
+        names = [f"{edge:.3g}" if number % 4 == 0 else "" for number, edge in enumerate(edges[:-1])]
         return chart_drawing.bars(names, [("count", [*map(float, counts)])], title or "", value, "count")
 
     return ChartMedia(table, draw)
@@ -184,22 +184,22 @@ def confusion_matrix(
         raise ValueError(f"confusion_matrix(): {len(true)} true classes and {len(predicted)} predictions")
     classes = sorted({*true, *predicted}, key=lambda name: (not isinstance(name, (int, float)), name))
     names = [*map(text_of, classes if class_names is None else class_names)]
-    place = _place_of_class(classes, names, class_names is not None)
+    index_of = _index_of_class(classes, names, class_names is not None)
     counts = [[0] * len(names) for _ in names]
     for actual, guess in zip(true, predicted, strict=True):
-        counts[place(actual)][place(guess)] += 1
+        counts[index_of(actual)][index_of(guess)] += 1
     rows = [[actual, guess, counts[i][j]] for i, actual in enumerate(names) for j, guess in enumerate(names)]
     table = Table(columns=["Actual", "Predicted", "nPredictions"], data=rows)
     heading = title or "Confusion matrix"
     return ChartMedia(table, lambda: chart_drawing.matrix(counts, names, heading, "predicted", "actual"))
 
 
-def _place_of_class(classes: Sequence[Any], names: Sequence[str], named: bool) -> Callable[[Any], int]:
-    if not named:
-        order = {value: place for place, value in enumerate(classes)}
+def _index_of_class(classes: Sequence[Any], names: Sequence[str], has_names: bool) -> Callable[[Any], int]:
+    if not has_names:
+        order = {value: index for index, value in enumerate(classes)}
         return order.__getitem__
 
-    def place(value: Any) -> int:
+    def index_of(value: Any) -> int:
         if isinstance(value, (int, float)) and 0 <= value < len(names) and value == int(value):
             return int(value)
         if text_of(value) in names:
@@ -208,7 +208,7 @@ def _place_of_class(classes: Sequence[Any], names: Sequence[str], named: bool) -
             f"confusion_matrix(): the class {value!r} has no name among the {len(names)} of class_names"
         )
 
-    return place
+    return index_of
 
 
 def roc_curve(
@@ -320,15 +320,15 @@ def _by_class(
         raise ValueError(
             f"{len(true)} true classes and {len(scores)} lists of scores; expected equal numbers"
         )
-    wanted = None if only is None else set(_plain(only))
-    for place, value in enumerate(sorted(set(true))):
-        if place >= len(scores[0]) or (wanted is not None and value not in wanted):
+    classes = None if only is None else set(_plain(only))
+    for index, value in enumerate(sorted(set(true))):
+        if index >= len(scores[0]) or (classes is not None and value not in classes):
             continue
         ranked = sorted(
-            ((row[place], actual == value) for row, actual in zip(scores, true, strict=True)), reverse=True
+            ((row[index], actual == value) for row, actual in zip(scores, true, strict=True)), reverse=True
         )
         groups = (list(group) for _, group in groupby(ranked, key=lambda pair: pair[0]))
-        name = text_of(labels[place]) if labels is not None and place < len(labels) else text_of(value)
+        name = text_of(labels[index]) if labels is not None and index < len(labels) else text_of(value)
         yield name, [(sum(hit for _, hit in group), len(group)) for group in groups]
 
 
@@ -350,12 +350,12 @@ def _columns(table: Table, *names: str) -> list[int]:
 def _split(table: Table, x: int, y: int, stroke: int | None = None) -> list[PlottedSeries]:
     """Return the rows as series: one for each value of the column `stroke`. Texts are numbered."""
     xs, ys = _numbers([row[x] for row in table.data]), _numbers([row[y] for row in table.data])
-    named: dict[str, tuple[list[float], list[float]]] = {}
+    points_by_name: dict[str, tuple[list[float], list[float]]] = {}
     for row, x_value, y_value in zip(table.data, xs, ys, strict=True):
-        series = named.setdefault("" if stroke is None else text_of(row[stroke]), ([], []))
+        series = points_by_name.setdefault("" if stroke is None else text_of(row[stroke]), ([], []))
         series[0].append(x_value)
         series[1].append(y_value)
-    return [PlottedSeries(name, *values) for name, values in named.items()]
+    return [PlottedSeries(name, *values) for name, values in points_by_name.items()]
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

@@ -159,6 +159,6 @@ def _check_type(piece: memoryview | bytes, expected: tuple[str, ...]) -> str:
 
 
 def _write(fd: int, piece: memoryview) -> None:
-    written = 0
-    while written < len(piece):
-        written += os.write(fd, piece[written:])
+    written_bytes = 0
+    while written_bytes < len(piece):
+        written_bytes += os.write(fd, piece[written_bytes:])

@@ -71,8 +71,8 @@ def _folders(pattern: str, base: str | None) -> tuple[str, str, str]:
     pattern = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(pattern)))
     fixed = _fixed_folder(pattern)
     if base is None:
-        here = _current_folder()
-        base = here if here is not None and _contains(here, fixed) else fixed
+        current = _current_folder()
+        base = current if current is not None and _contains(current, fixed) else fixed
     base = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(base)))
     if not _contains(base, fixed):
         raise ValueError(f"save(): {fixed} is not in the base {base}")

@@ -172,9 +172,9 @@ def _edges_of(corners: list[list[float]]) -> list[tuple[int, int]]:
 def _packed(
     points: list[list[float]], lines: list[tuple[list[float], list[float], list[int]]]
 ) -> dict[str, str]:
-    shown = [row for row in points if all(map(isfinite, row[:3]))]
-    floats = array("f", [part for row in shown for part in row[:3]])
-    colors = bytes(part for row in shown for part in _color_of(row))
+    rows = [row for row in points if all(map(isfinite, row[:3]))]
+    floats = array("f", [part for row in rows for part in row[:3]])
+    colors = bytes(part for row in rows for part in _color_of(row))
     ends = array("f", [part for one, other, _ in lines for part in (*one, *other)])
     hues = bytes(min(max(part, 0), 255) for *_, color in lines for part in color[:3])
     packed = {"points": floats.tobytes(), "colors": colors, "lines": ends.tobytes(), "hues": hues}

@@ -149,20 +149,20 @@ class Table(Media):
                 f"{len(self._rows):,} rows and {len(self.columns):,} columns; at most {MAX_ROWS:,} and "
                 f"{MAX_COLUMNS:,} are allowed"
             )
-        named: dict[str, Item] = {}
+        cell_files: dict[str, Item] = {}
         faults: dict[str, None] = {}
-        rows = [[_cell(value, files, named, faults) for value in row] for row in self._rows]
+        rows = [[_cell(value, files, cell_files, faults) for value in row] for row in self._rows]
         self.faults = list(faults)
-        if len(named) > ITEM_FILES:
-            raise ValueError(f"{len(named):,} files in cells; at most {ITEM_FILES:,} are allowed")
+        if len(cell_files) > ITEM_FILES:
+            raise ValueError(f"{len(cell_files):,} files in cells; at most {ITEM_FILES:,} are allowed")
         sanitizer = Sanitizer()
         columns = [sanitizer.value(column) for column in self.columns]
         content = dumps({"columns": columns, "rows": rows})
         item = {**files.add(content), "type": "application/json", "rows": len(rows), "columns": len(columns)}
-        return {**item, "files": list(named.values())} if named else item
+        return {**item, "files": list(cell_files.values())} if cell_files else item
 
 
-def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str, None]) -> Any:
+def _cell(value: Any, files: RunFiles, cell_files: dict[str, Item], faults: dict[str, None]) -> Any:
     """Return a value as JSON, media as an object with kind and file.
 
     A value that cannot be recorded is replaced by a text, and added to the faults.
@@ -172,7 +172,7 @@ def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str,
     sanitizer = Sanitizer()
     try:
         if is_media(value) and not isinstance(value, (list, tuple, Table)):
-            return _media_cell(value, files, named)
+            return _media_cell(value, files, cell_files)
         return _value_cell(value, sanitizer)
     except Exception as error:  # noqa: BLE001 - code of the user's types, and files that cannot be read
         return sanitizer.unreadable(value, error)
@@ -180,12 +180,12 @@ def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str,
         faults.update(dict.fromkeys(sanitizer.faults))
 
 
-def _media_cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Item:
+def _media_cell(value: Any, files: RunFiles, cell_files: dict[str, Item]) -> Item:
     medium = to_media(value)
     item = medium.item(files)
     if "sha256" in item:
         for file in (item, *item.pop("files", ())):
-            named[file["sha256"]] = {name: file[name] for name in _FILE_FIELDS}
+            cell_files[file["sha256"]] = {name: file[name] for name in _FILE_FIELDS}
     return {"kind": medium.kind, **item}
 
 

@@ -84,9 +84,9 @@ class JoinedTable(Table):
             if join_key not in table.columns:
                 raise ValueError(f"JoinedTable(): no column {join_key!r} in {', '.join(table.columns)}")
         by_key: dict[Any, list[list[Any]]] = {}
-        place = table2.columns.index(join_key)
+        column = table2.columns.index(join_key)
         for row in table2.data:
-            by_key.setdefault(row[place], []).append([value for i, value in enumerate(row) if i != place])
+            by_key.setdefault(row[column], []).append([value for i, value in enumerate(row) if i != column])
         others = [name for name in table2.columns if name != join_key]
         names = [f"{name}_2" if name in table1.columns else name for name in others]
         first = table1.columns.index(join_key)

@@ -92,9 +92,9 @@ def open_objects(location: BucketLocation) -> Any:
     except ImportError:
         raise OSError(f"the bucket {location} needs obstore: {EXTRA}") from None
     except Exception:  # noqa: BLE001 - the library has errors of its own, with credentials in them
-        named = "" if location.secret else f"; expected in the environment: {_VARIABLES[location.provider]}"
+        hint = "" if location.secret else f"; expected in the environment: {_VARIABLES[location.provider]}"
         raise OSError(
-            f"the bucket {location} cannot be used: its endpoint or credentials are invalid or missing{named}"
+            f"the bucket {location} cannot be used: its endpoint or credentials are invalid or missing{hint}"
         ) from None
 
 

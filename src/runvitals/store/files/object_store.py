@@ -115,12 +115,12 @@ class ObjectFileStore:
     def remove(self, digests: Collection[str]) -> None:
         """Remove those of some contents that are there."""
         keys = iter([self._key(sha256) for sha256 in digests])
-        while some := list(islice(keys, _REMOVED_AT_ONCE)):
+        while batch := list(islice(keys, _REMOVED_AT_ONCE)):
             with self._failing("did not remove contents"):
                 try:
-                    obstore.delete(self._objects, some)
+                    obstore.delete(self._objects, batch)
                 except FileNotFoundError:  # one was gone: the others may still be there
-                    for key in some:
+                    for key in batch:
                         with suppress(FileNotFoundError):
                             obstore.delete(self._objects, key)
 

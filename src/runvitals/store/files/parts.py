@@ -79,14 +79,14 @@ class FileParts:
         """
         if not os.path.exists(self._marker(key, run_id)):
             raise UnknownUpload("there is no such upload: it is over, or was never begun")
-        there = self._parts(key, run_id)
+        paths = self._parts(key, run_id)
         for number, md5 in md5_by_number.items():
-            path = there.get(number)
+            path = paths.get(number)
             if path is None:
                 raise ValueError(f"part {number} has not arrived")
             if path.rpartition("-")[2] != md5:
                 raise ValueError(f"part {number} has the ETag {path.rpartition('-')[2]}, not {md5[:60]}")
-        return sum(os.stat(there[number]).st_size for number in md5_by_number)
+        return sum(os.stat(paths[number]).st_size for number in md5_by_number)
 
     def join(self, key: str, run_id: int | None, numbers: list[int], into: str) -> JoinedFile:
         """Write parts one after the other into a new file. They stay until `end`.
@@ -94,12 +94,12 @@ class FileParts:
         Raises:
             OSError: it could not be written, or a part was removed meanwhile.
         """
-        there = self._parts(key, run_id)
+        paths = self._parts(key, run_id)
         digest, size = hashlib.sha256(), 0
         descriptor = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
         with open(descriptor, "wb", buffering=0) as joined:
             for number in numbers:
-                with open(there[number], "rb", buffering=0) as part:
+                with open(paths[number], "rb", buffering=0) as part:
                     while block := part.read(_BLOCK_BYTES):
                         digest.update(block)
                         rest = memoryview(block)

@@ -84,9 +84,9 @@ class Uploads:
         with self._exclusive(path):
             fd = _open(path, offset)
             try:
-                there = os.fstat(fd).st_size
-                if offset != there:
-                    raise WrongOffset(there)
+                stored_bytes = os.fstat(fd).st_size
+                if offset != stored_bytes:
+                    raise WrongOffset(stored_bytes)
                 _write_at(fd, offset, piece)
                 if offset + length < size:
                     return False

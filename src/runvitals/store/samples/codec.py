@@ -142,19 +142,19 @@ def _decimal(values: Array, level: int) -> bytes | None:
     if not len(values) or not np.isfinite(values).all() or np.abs(values).max() >= _EXACT / 10**_MAX_DECIMALS:
         return None
     for decimals in range(_MAX_DECIMALS + 1):
-        whole = np.rint(values * 10**decimals)
-        if np.array_equal(whole / 10**decimals, values):
-            return _encode_differences(decimals, whole.astype(np.int64))
+        scaled = np.rint(values * 10**decimals)
+        if np.array_equal(scaled / 10**decimals, values):
+            return _encode_differences(decimals, scaled.astype(np.int64))
     return None
 
 
-def _encode_differences(decimals: int, whole: Array) -> bytes:
-    steps = np.diff(whole)
+def _encode_differences(decimals: int, integers: Array) -> bytes:
+    steps = np.diff(integers)
     low, high = (int(steps.min()), int(steps.max())) if len(steps) else (0, 0)
     width = next(
         i for i, dtype in enumerate(_WIDTHS) if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max
     )
-    first = int(whole[0]) if len(whole) else 0
+    first = int(integers[0]) if len(integers) else 0
     return _DECIMAL_HEAD.pack(decimals, width, first) + zstd.compress(steps.astype(_WIDTHS[width]).tobytes())
 
 
@@ -168,8 +168,8 @@ def _from_decimal(payload: bytes, dtype: np.dtype[Any], count: int) -> Array:
     steps = np.frombuffer(
         zstd.decompress(payload[_DECIMAL_HEAD.size :], (count - 1) * width_dtype.itemsize), width_dtype
     )
-    whole = first + np.concatenate(([0], np.cumsum(steps, dtype=np.int64)))
-    values: Array = whole / 10**decimals if dtype == np.float64 else whole
+    integers = first + np.concatenate(([0], np.cumsum(steps, dtype=np.int64)))
+    values: Array = integers / 10**decimals if dtype == np.float64 else integers
     return values
 
 

@@ -62,8 +62,8 @@ class LeetApp(LeetProgram):
 
     def on_ready(self) -> None:
         """Show the name of what is opened, and then open it."""
-        what = self._target.run_id or self._target.catalogue.title
-        self._opening.show([[(f" {self.TITLE} ", "title"), (f" opening {inert(what)} …", "dim")]])
+        name = self._target.run_id or self._target.catalogue.title
+        self._opening.show([[(f" {self.TITLE} ", "title"), (f" opening {inert(name)} …", "dim")]])
         self.call_after_refresh(self._open_target)
 
     def on_unmount(self) -> None:

@@ -131,10 +131,10 @@ def elapsed(ms: float) -> str:
     """
     sign, seconds = ("-" if ms < 0 else ""), abs(round(ms / 1000.0))
     parts = ((seconds // 86_400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "m"))
-    shown = [*((count, unit) for count, unit in parts), (seconds % 60, "s")]
-    first = next((i for i, (count, _) in enumerate(shown) if count), len(shown) - 1)
-    kept = [part for part in shown[first : first + 2] if part[0]] or shown[first:]
-    return sign + "".join(f"{count}{unit}" for count, unit in kept)
+    counts = [*((count, unit) for count, unit in parts), (seconds % 60, "s")]
+    first = next((i for i, (count, _) in enumerate(counts) if count), len(counts) - 1)
+    first_counts = [part for part in counts[first : first + 2] if part[0]] or counts[first:]
+    return sign + "".join(f"{count}{unit}" for count, unit in first_counts)
 
 
 def extent(ranges: Iterable[tuple[float, float]]) -> tuple[float, float] | None:

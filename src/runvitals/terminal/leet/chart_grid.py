@@ -242,8 +242,8 @@ class ChartGrid(GridPane):
         """Return filter, size and modes that the user chose, for JSON."""
         layout = self._layout
         modes = [[*chart, mode] for chart, mode in self._modes.items()]
-        kept = {"filter": self.pattern, "glob": self.is_glob}
-        return {**kept, "columns": layout.columns, "rows": layout.rows, "modes": modes}
+        filtering = {"filter": self.pattern, "glob": self.is_glob}
+        return {**filtering, "columns": layout.columns, "rows": layout.rows, "modes": modes}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Apply a saved state; invalid parts are ignored."""

@@ -107,18 +107,18 @@ class ChartScreen(FilteredScreen):
                 grid.cross, grid.cross_axis = event.x, event.axis
                 grid.redraw()
 
-    def action_choose(self, what: str) -> None:
+    def action_choose(self, dimension: str) -> None:
         """Wait for a digit: the number of columns or rows."""
-        self._choosing = what
-        self.message = f"{what}: press 1 to 9"
+        self._choosing = dimension
+        self.message = f"{dimension}: press 1 to 9"
         self.show_footer()
 
     def action_digit(self, digit: int) -> None:
         """Set the number of columns or rows if a key before asked for it, else press the digit."""
-        what, self._choosing, self.message = self._choosing, "", ""
+        dimension, self._choosing, self.message = self._choosing, "", ""
         self.show_footer()
-        if what and digit:
-            (self.pane if isinstance(self.pane, GridPane) else self.grid).set_size(**{what: digit})
+        if dimension and digit:
+            (self.pane if isinstance(self.pane, GridPane) else self.grid).set_size(**{dimension: digit})
         else:
             self.press_digit(digit)
 

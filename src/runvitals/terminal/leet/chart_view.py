@@ -241,13 +241,13 @@ def _value(lines: Sequence[ChartLine], unit: str, style: ChartStyle) -> str:
 
 
 def _top(title: str, value: str, width: int, frame: str) -> Row:
-    shown = f" {value} " if value else ""
-    room = width - 4 - cell_len(shown)
+    value_text = f" {value} " if value else ""
+    room = width - 4 - cell_len(value_text)
     if room < min(cell_len(title) + 2, _TITLE_WIDTH):  # the name of a chart matters more than its value
-        shown, room = "", width - 4
+        value_text, room = "", width - 4
     name = f" {cut(title, room - 2)} "
-    fill = "─" * (width - 3 - cell_len(name) - cell_len(shown))
-    return [("╭─", frame), (name, "title"), (fill, frame), (shown, "value"), ("╮", frame)]
+    fill = "─" * (width - 3 - cell_len(name) - cell_len(value_text))
+    return [("╭─", frame), (name, "title"), (fill, frame), (value_text, "value"), ("╮", frame)]
 
 
 def _legend(lines: Sequence[ChartLine], unit: str, width: int, frame: str, style: ChartStyle) -> Row:
@@ -256,9 +256,10 @@ def _legend(lines: Sequence[ChartLine], unit: str, width: int, frame: str, style
     room = width - 3
     if style.is_heatmap and style.cross is None:
         return [*row, ("─" * room, frame), ("╯", frame)]
-    named = list({(line.name, line.colour): line for line in lines}.values())  # a run may have several lines
-    for index, line in enumerate(named if len(lines) > 1 else ()):
-        rest = len(named) - index
+    # A run may have several lines.
+    distinct = list({(line.name, line.colour): line for line in lines}.values())
+    for index, line in enumerate(distinct if len(lines) > 1 else ()):
+        rest = len(distinct) - index
         more = f" +{rest}"
         value = _at_cross(line, unit, style)
         widest = 24 if index else min(24, room - 1 - (len(more) if rest > 1 else 0))

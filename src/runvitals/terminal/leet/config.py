@@ -84,8 +84,10 @@ class Config:
         """
         choice = next((choice for choice in CHOICES if choice.name == name), None)
         if choice is None:
-            raise ValueError(f"no setting {name!r}; there are {', '.join(one.name for one in CHOICES)}")
-        valid = next((one for one in choice.values if str(one) == str(value)), None)
+            raise ValueError(
+                f"no setting {name!r}; there are {', '.join(setting.name for setting in CHOICES)}"
+            )
+        valid = next((allowed for allowed in choice.values if str(allowed) == str(value)), None)
         if valid is None:
             raise ValueError(f"{name} is one of {', '.join(map(str, choice.values))}, not {value!r}")
         self._stored[name] = valid

@@ -57,10 +57,10 @@ class ConfigScreen(ModalScreen[None]):
         for index, choice in enumerate(CHOICES):
             is_current = index == self._cursor
             value = str(self.config[choice.name])
-            shown = f"‹ {value} ›" if is_current else f"  {value}"
+            value_text = f"‹ {value} ›" if is_current else f"  {value}"
             rows.append([
                 (f"{choice.name:<18}", "cursor" if is_current else ""),
-                (f" {shown:<18}", "value"),
+                (f" {value_text:<18}", "value"),
                 (choice.text, "dim"),
             ])  # fmt: skip
         rows += [self._sample(LINE_SCHEMES, "line"), self._sample(HEAT_SCHEMES, "heat")]

@@ -48,5 +48,5 @@ def safe_line(text: str) -> str:
         >>> safe_line("\x1b]0;title\x07loss\t0.5\x00")
         'loss    0.5\\x00'
     """
-    shown = text.rstrip("\r").rpartition("\r")[2]
-    return inert(_SEQUENCE.sub("", shown).expandtabs(8))
+    last_part = text.rstrip("\r").rpartition("\r")[2]
+    return inert(_SEQUENCE.sub("", last_part).expandtabs(8))

@@ -122,9 +122,9 @@ class FilteredScreen(Screen[None]):
     def show_footer(self) -> None:
         """Show a message, what is edited, what cannot be read, or which keys there are."""
         problem = "" if self._edited is not None else next(iter(self._problems.values()), "")
-        shown = self.hint if self._edited is None else f" {self._prompt(self._edited)}"
+        prompt = self.hint if self._edited is None else f" {self._prompt(self._edited)}"
         text = self.message or problem
-        self.footer.show([[(f" {text}", "bad")] if text else [(shown, "dim")]])
+        self.footer.show([[(f" {text}", "bad")] if text else [(prompt, "dim")]])
 
     def report(self, what: str, error: Exception | None) -> None:
         """Show why something cannot be read, until it can be again (None)."""

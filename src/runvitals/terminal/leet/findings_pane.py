@@ -19,7 +19,7 @@ class FindingsPane(TextPane):
         super().__init__("Findings", id=id)
         self.findings: Findings | None = None
         self._now_ms = 0.0
-        self._shown = -1
+        self._finding_index = -1
 
     def set_findings(self, findings: Findings, now_ms: float) -> None:
         """Set what is shown."""
@@ -35,15 +35,15 @@ class FindingsPane(TextPane):
 
     def next_finding(self) -> Finding | None:
         """Return the next finding that has evidence, after the last the first; None without any."""
-        found = [] if self.findings is None else [each for each in self.findings.findings if each.evidence]
-        if not found:
+        findings = [] if self.findings is None else [each for each in self.findings.findings if each.evidence]
+        if not findings:
             return None
-        self._shown = (self._shown + 1) % len(found)
-        return found[self._shown]
+        self._finding_index = (self._finding_index + 1) % len(findings)
+        return findings[self._finding_index]
 
     def begin_again(self) -> None:
         """Let `next_finding` return the first."""
-        self._shown = -1
+        self._finding_index = -1
 
 
 def pattern_of(finding: Finding) -> str:

@@ -7,8 +7,8 @@ from rich.cells import cell_len, set_cell_size
 
 def align_right(text: str, width: int) -> str:
     """Return the text cut and right-aligned in a width."""
-    shown = cut(text, width)
-    return " " * (width - cell_len(shown)) + shown
+    fitting = cut(text, width)
+    return " " * (width - cell_len(fitting)) + fitting
 
 
 def align_left(text: str, width: int) -> str:

@@ -39,12 +39,12 @@ class RecordsPane(ListPane):
         self.cursor = 0
         self._log = log
         self._is_wanted: Callable[[str], bool] | None = None
-        self._shown: list[LoggedRecord] | None = None  # those that match the filter
+        self._matching_records: list[LoggedRecord] | None = None  # those that match the filter
 
     @property
     def count(self) -> int:
         """The number of records that match the filter."""
-        return len(self._log.records) if self._shown is None else len(self._shown)
+        return len(self._log.records) if self._matching_records is None else len(self._matching_records)
 
     @property
     def cursor_index(self) -> int:
@@ -56,13 +56,17 @@ class RecordsPane(ListPane):
         """The record at the cursor."""
         if not self.count:
             return None
-        return self._log.records[self.cursor] if self._shown is None else self._shown[self.cursor]
+        return (
+            self._log.records[self.cursor]
+            if self._matching_records is None
+            else self._matching_records[self.cursor]
+        )
 
     def add(self, new: Sequence[LoggedRecord]) -> None:
         """Show what was read."""
         self._log.add(new)
-        if self._shown is not None:
-            self._shown += filter(self._matches, new)
+        if self._matching_records is not None:
+            self._matching_records += filter(self._matches, new)
         self.move_cursor(self.count if self.follows else 0)
 
     def _matches(self, record: LoggedRecord) -> bool:
@@ -73,7 +77,9 @@ class RecordsPane(ListPane):
         """Show only records with a kind, writer or content that matches a regex, or raise ValueError."""
         self._is_wanted = finder(pattern) if pattern else None
         self.pattern = pattern
-        self._shown = None if self._is_wanted is None else list(filter(self._matches, self._log.records))
+        self._matching_records = (
+            None if self._is_wanted is None else list(filter(self._matches, self._log.records))
+        )
         self.move_cursor(self.count if self.follows else 0)
 
     def move_cursor(self, rows: int) -> None:
@@ -92,7 +98,9 @@ class RecordsPane(ListPane):
         style = "focus" if self.has_focus else "dim"
         rows: list[Row] = [[(self.title, style), (f"  {' · '.join(notes)}", "dim")]]
         for index in range(first, min(first + self.page, self.count)):
-            record = self._log.records[index] if self._shown is None else self._shown[index]
+            record = (
+                self._log.records[index] if self._matching_records is None else self._matching_records[index]
+            )
             at = "cursor" if index == self.cursor else ""
             rows.append([
                 (f"{moment_of(record)[11:]:<13}", "dim"),

@@ -55,8 +55,8 @@ def print_summary(source: RunSource, out: TextIO, as_json: bool) -> None:
     assert source.run is not None
     printed = [line.text for line in console_lines(source.console())[-_PRINTED_LINES:]]
     if as_json:
-        shown = {**run_as_dict(source.run), "console": printed}
-        print(json.dumps(finite(shown), allow_nan=False), file=out)
+        record = {**run_as_dict(source.run), "console": printed}
+        print(json.dumps(finite(record), allow_nan=False), file=out)
         return
     for row in overview(source.run, source.console()):
         print("".join(text for text, _ in row), file=out)

@@ -204,10 +204,10 @@ def bindings(keys: Sequence[Key]) -> list[BindingType]:
 
 def help_rows(title: str, keys: Sequence[Key], width: int) -> list[Row]:
     """Return the keys and what they do, in lines of a width."""
-    shown = [key for key in keys if key.text]
-    first = max(len(key.shown) for key in shown) + 3
+    described = [key for key in keys if key.text]
+    first = max(len(key.shown) for key in described) + 3
     rows: list[Row] = [[(title, "title")], [("", "")]]
-    for key in shown:
+    for key in described:
         lines = textwrap.wrap(key.text, max(width - first, 20))
         for index, line in enumerate(lines):
             name = "" if index else f" {key.shown}"

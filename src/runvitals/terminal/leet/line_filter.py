@@ -57,7 +57,7 @@ class LineFilter:
 
     def shows_process(self, host: str, rank: int | None) -> bool:
         """Return whether what a process logged is shown. One without a rank has all."""
-        is_rank = self.ranks is None or rank is None or any(rank in some for some in self.ranks)
+        is_rank = self.ranks is None or rank is None or any(rank in ranks for ranks in self.ranks)
         return is_rank and self.is_node(host)
 
     def shows(self, line: SeriesName) -> bool:
@@ -65,7 +65,7 @@ class LineFilter:
         if not self.is_node(line.origin):
             return False
         number = device_of(line.key)
-        return self.devices is None or number is None or any(number in some for some in self.devices)
+        return self.devices is None or number is None or any(number in devices for devices in self.devices)
 
     def of_system(self, chart: Chart) -> Chart:
         """Return a chart with only the lines that are shown."""

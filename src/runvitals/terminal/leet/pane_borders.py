@@ -42,12 +42,12 @@ class Border(NamedTuple):
         region, container = self.pane.region, self.pane.parent
         assert isinstance(container, Widget)
         if self.edge == "top":
-            size, whole = region.bottom - y, container.size.height
+            size, total = region.bottom - y, container.size.height
         else:
             size = region.right - x if self.edge == "left" else x + 1 - region.x
-            whole = container.size.width
+            total = container.size.width
         # Half a cell more: Textual rounds down.
-        return min(max((size + 0.5) / max(whole, 1), LEAST), MOST)
+        return min(max((size + 0.5) / max(total, 1), LEAST), MOST)
 
 
 class PaneBorders:

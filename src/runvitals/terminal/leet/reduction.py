@@ -40,19 +40,19 @@ def columns(
         >>> [(one.x, one.low, one.high) for one in columns(series, 0, 3, 2)]
         [(0, 5.0, 7.0), (1, 1.0, 2.0)]
     """
-    shown = series.elements(x_low, x_high, _PER_DOT * count, find_gaps, log)
-    if not len(shown.x):
+    elements = series.elements(x_low, x_high, _PER_DOT * count, find_gaps, log)
+    if not len(elements.x):
         return []
     span = x_high - x_low
     positions = (
-        np.zeros(len(shown.x)) if span <= 0 else np.minimum((shown.x - x_low) / span * count, count - 1)
+        np.zeros(len(elements.x)) if span <= 0 else np.minimum((elements.x - x_low) / span * count, count - 1)
     )
     at = positions.astype(np.int64)
     starts = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
     ends = np.append(starts[1:], len(at)) - 1
-    low, high = np.fmin.reduceat(shown.low, starts), np.fmax.reduceat(shown.high, starts)
+    low, high = np.fmin.reduceat(elements.low, starts), np.fmax.reduceat(elements.high, starts)
     result, joins = [], False
-    parts = (at[starts], shown.first[starts], shown.last[ends], low, high, shown.is_cut[starts])
+    parts = (at[starts], elements.first[starts], elements.last[ends], low, high, elements.is_cut[starts])
     for dot, start, end, bottom, top, cut in zip(*(part.tolist() for part in parts), strict=True):
         if bottom == bottom:
             starts_with_gap, ends_with_gap = start != start, end != end
@@ -79,21 +79,21 @@ def means(series: SeriesColumn, x_low: float, x_high: float, count: int) -> list
         >>> means(SeriesColumn([0, 1, 2, 3], [1.0, 3.0, 5.0, 5.0]), 0, 4, 2)
         [2.0, 5.0]
     """
-    shown = series.elements(x_low, x_high, _PER_DOT * count, find_gaps=False, log=False)
-    middle = shown.low / 2.0 + shown.high / 2.0
+    elements = series.elements(x_low, x_high, _PER_DOT * count, find_gaps=False, log=False)
+    middle = elements.low / 2.0 + elements.high / 2.0
     is_finite = np.isfinite(middle)
-    x, span = shown.x[is_finite], max(x_high - x_low, 1e-9)
+    x, span = elements.x[is_finite], max(x_high - x_low, 1e-9)
     at = np.clip((x - x_low) / span * count, 0, count - 1).astype(np.int64)
     sums, counts = np.bincount(at, middle[is_finite], count), np.bincount(at, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         averages = sums / counts
-    if len(shown.x) > 1:  # parts between two values that are not further apart than usual
-        reach = GAP * float(np.median(np.diff(shown.x)))
+    if len(elements.x) > 1:  # parts between two values that are not further apart than usual
+        reach = GAP * float(np.median(np.diff(elements.x)))
         middles = x_low + (np.arange(count) + 0.5) * span / count
-        after = np.searchsorted(shown.x, middles)
+        after = np.searchsorted(elements.x, middles)
         before = np.clip(after - 1, 0, None)
-        is_between = (after > 0) & (after < len(shown.x)) & is_finite[before]
-        distances = shown.x[np.clip(after, None, len(shown.x) - 1)] - shown.x[before]
+        is_between = (after > 0) & (after < len(elements.x)) & is_finite[before]
+        distances = elements.x[np.clip(after, None, len(elements.x) - 1)] - elements.x[before]
         is_filled = (counts == 0) & is_between & (distances <= reach)
         averages = np.where(is_filled, middle[before], averages)
     result: list[float] = averages.tolist()

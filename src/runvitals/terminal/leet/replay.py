@@ -78,10 +78,10 @@ class Replay:
 
     def row(self) -> Row:
         """Return speed, elapsed time and progress bar for the header."""
-        at_ms, whole = self.position(), max(self._end_ms - self._start_ms, 1.0)
-        done = round((at_ms - self._start_ms) / whole * _BAR)
+        at_ms, length_ms = self.position(), max(self._end_ms - self._start_ms, 1.0)
+        done = round((at_ms - self._start_ms) / length_ms * _BAR)
         mark = "⏸" if self.is_paused else "⏵"
-        progress = f" {axes.elapsed(at_ms - self._start_ms)} of {axes.elapsed(whole)} "
+        progress = f" {axes.elapsed(at_ms - self._start_ms)} of {axes.elapsed(length_ms)} "
         return [
             (f" {mark} {self.speed:g}×", "value"),
             (progress, ""),

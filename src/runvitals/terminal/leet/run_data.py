@@ -54,7 +54,7 @@ class RunData:
     def system_charts(self) -> list[Chart]:
         """Return the charts of system metrics."""
         charts = system_charts(self.source.system_keys())
-        return [kept for chart in charts if (kept := self.only.of_system(chart)).lines]
+        return [selected for chart in charts if (selected := self.only.of_system(chart)).lines]
 
     def metric_charts(self) -> list[Chart]:
         """Return the charts of logged values."""

@@ -204,7 +204,7 @@ def newest_use(last: Mapping[str, Mapping[str, float]]) -> str:
             device = _OF_DEVICES.fullmatch(key)
             if isfinite(value):
                 values.setdefault(f"gpu.{device[1]}" if device else key, []).append(value)
-    shown = (("GPU", "gpu.gpu"), ("mem", "gpu.memoryAllocated"))
+    keys = (("GPU", "gpu.gpu"), ("mem", "gpu.memoryAllocated"))
     if "gpu.gpu" not in values:
-        shown = (("CPU", "cpu"), ("mem", "memory_percent"))
-    return " ".join(f"{name} {fmean(values[key]):.0f}%" for name, key in shown if key in values)
+        keys = (("CPU", "cpu"), ("mem", "memory_percent"))
+    return " ".join(f"{name} {fmean(values[key]):.0f}%" for name, key in keys if key in values)

@@ -50,8 +50,8 @@ class RunsPane(ListPane):
         """Show the runs around the cursor."""
         table = self.table
         counts = f"{len(table.runs)} of {table.count}" if self.pattern else f"{table.count}"
-        shown = f"  {counts} · {len(table.selected)} selected"
-        head: Row = [(self.title, "focus" if self.has_focus else "dim"), (shown, "dim")]
+        counts_text = f"  {counts} · {len(table.selected)} selected"
+        head: Row = [(self.title, "focus" if self.has_focus else "dim"), (counts_text, "dim")]
         if self.pattern:
             head.append((f" · {inert(self.pattern)}", "dim"))
         rows = table.rows(self.size.width, self.first, self.page)

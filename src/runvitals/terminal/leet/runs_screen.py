@@ -108,7 +108,7 @@ class RunsScreen(RunPanesScreen):
         """Yield the panes; system metrics, images and console are hidden at first."""
         yield self.header
         with Horizontal():
-            with Vertical(id="left") as self._left:
+            with Vertical(id="left") as self._left_column:
                 yield self.runs
                 yield self.overview
             with Vertical(id="right"):
@@ -121,7 +121,7 @@ class RunsScreen(RunPanesScreen):
         for pane in (self.system, self.media, self.console):
             pane.add_class("hidden")
         below = (Border(pane, "top") for pane in (self.overview, self.system, self.media, self.console))
-        self._sides = [Border(self._left, "right"), *below]
+        self._sides = [Border(self._left_column, "right"), *below]
 
     def on_mount(self) -> None:
         """Restore what the user chose before, and start to follow the list."""
@@ -297,7 +297,7 @@ class RunsScreen(RunPanesScreen):
     def _fit_left(self) -> None:
         """Hide the left side without panes; without the list, give the overview all of it."""
         lists, describes = (not pane.has_class("hidden") for pane in (self.runs, self.overview))
-        self._left.set_class(not lists and not describes, "hidden")
+        self._left_column.set_class(not lists and not describes, "hidden")
         self.overview.set_class(not lists, "alone")
 
     def action_open(self) -> None:

@@ -145,8 +145,8 @@ class SeriesColumn:
         if start >= end or log:
             parts = [self._y[first:last]]
         else:
-            whole = self._blocks[start:end]
-            parts = [self._y[first : start * BLOCK], whole[:, 1], whole[:, 2], self._y[end * BLOCK : last]]
+            blocks = self._blocks[start:end]
+            parts = [self._y[first : start * BLOCK], blocks[:, 1], blocks[:, 2], self._y[end * BLOCK : last]]
         values = np.concatenate(parts)
         values = values[np.isfinite(values) & ((values > 0.0) | (not log))]
         return (float(values.min()), float(values.max())) if len(values) else None
@@ -174,12 +174,12 @@ class SeriesColumn:
         if last - first <= most or end - start < most // 2:
             return self._values(first, last, find_gaps, log, None)
         usual = float(np.median(self._blocks[start:end, 4]))
-        whole = self._blocks[start:end]
-        is_opened = ~np.isfinite(whole[:, 1]) | np.isinf(whole[:, 3])
+        blocks = self._blocks[start:end]
+        is_opened = ~np.isfinite(blocks[:, 1]) | np.isinf(blocks[:, 3])
         if find_gaps:
-            is_opened |= whole[:, 3] > GAP * usual
+            is_opened |= blocks[:, 3] > GAP * usual
         if log:
-            is_opened |= whole[:, 1] <= 0.0
+            is_opened |= blocks[:, 1] <= 0.0
         opened = np.flatnonzero(is_opened)
         if len(opened) > _MAX_OPENED:
             return self._values(first, last, find_gaps, log, usual)

@@ -56,9 +56,9 @@ class TextPane(ScrolledPane):
             self._is_at_end = self._follows
             self.redraw()
             return
-        shown = len(self._matching_rows(self._all[: index + 1]))
+        count = len(self._matching_rows(self._all[: index + 1]))
         self._is_at_end = False
-        self._top = max(shown - 1 - self._height // 2, 0)
+        self._top = max(count - 1 - self._height // 2, 0)
         self.redraw()
 
     @property
@@ -68,10 +68,10 @@ class TextPane(ScrolledPane):
 
     def _move_mark(self, rows: int) -> None:
         """Move the mark among the rows that the filter shows; without one, it starts at the last."""
-        shown = [index for index, row in enumerate(self._all) if self._matching_rows([row])]
-        if shown:
-            before = len(shown) if self._marked is None else bisect_right(shown, self._marked) - 1
-            self.mark(shown[min(max(before + rows, 0), len(shown) - 1)])
+        indexes = [index for index, row in enumerate(self._all) if self._matching_rows([row])]
+        if indexes:
+            before = len(indexes) if self._marked is None else bisect_right(indexes, self._marked) - 1
+            self.mark(indexes[min(max(before + rows, 0), len(indexes) - 1)])
             self.post_message(self.Marked(self._marked or 0))
 
     @property
@@ -134,9 +134,9 @@ class TextPane(ScrolledPane):
             else ""
         )
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (hint, "dim")]
-        shown = rows[self._top : self._top + self._height]
+        visible_rows = rows[self._top : self._top + self._height]
         if self._marked is not None and self._marked < len(self._all):
             before = len(self._matching_rows(self._all[: self._marked + 1])) - 1 - self._top
-            if 0 <= before < len(shown):
-                shown[before] = [(text, "cursor") for text, _ in shown[before]]
-        self.show([head, *shown])
+            if 0 <= before < len(visible_rows):
+                visible_rows[before] = [(text, "cursor") for text, _ in visible_rows[before]]
+        self.show([head, *visible_rows])

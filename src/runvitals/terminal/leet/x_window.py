@@ -105,11 +105,11 @@ class XWindow:
         else:
             self._frozen = (max(low, extent[0]), high)
 
-    def note(self, label: Callable[[float], str], whole: str) -> str:
+    def note(self, label: Callable[[float], str], full_label: str) -> str:
         """Return a description of the range, such as `last 10m`."""
         if self._frozen is not None:
             return f"frozen, {label(self._frozen[1] - self._frozen[0])}"
-        return whole if self.span is None else f"last {label(self.span)}"
+        return full_label if self.span is None else f"last {label(self.span)}"
 
 
 def _nearest_step(steps: tuple[float, ...], span: float) -> int:

@@ -19,11 +19,11 @@ def bar(percent: float, width: int, unicode: bool = True) -> str:
         ('██░░', '##..')
     """
     filled = min(max(percent, 0.0), 100.0) / 100.0 * width
-    whole = int(filled)
+    full_cells = int(filled)
     if not unicode:
-        return "#" * whole + "." * (width - whole)
-    eighth = int((filled - whole) * 8)
-    text = "█" * whole + (_EIGHTHS[eighth] if eighth else "")
+        return "#" * full_cells + "." * (width - full_cells)
+    eighth = int((filled - full_cells) * 8)
+    text = "█" * full_cells + (_EIGHTHS[eighth] if eighth else "")
     return text + "░" * (width - len(text))
 
 
@@ -37,11 +37,11 @@ def sparkline(values: Sequence[float], width: int, highest: float | None = None,
         >>> sparkline([0.0, 50.0, 100.0], 4, 100.0)
         ' ▁▄█'
     """
-    shown = list(values)[-width:] if width > 0 else []
-    top = max(shown, default=0.0) if highest is None else highest
+    newest = list(values)[-width:] if width > 0 else []
+    top = max(newest, default=0.0) if highest is None else highest
     levels = _LEVELS if unicode else _ASCII_LEVELS
     last = len(levels) - 1
-    text = "".join(levels[min(max(int(value / top * last), 0), last) if top > 0 else 0] for value in shown)
+    text = "".join(levels[min(max(int(value / top * last), 0), last) if top > 0 else 0] for value in newest)
     return text.rjust(max(width, 0))
 
 
@@ -57,31 +57,31 @@ class ScreenLine:
         'CPU 123456'
     """
 
-    __slots__ = ("_left", "_parts")
+    __slots__ = ("_columns_left", "_parts")
 
     def __init__(self, width: int) -> None:
-        self._left = width
+        self._columns_left = width
         self._parts: list[str] = []
 
     def add(self, text: str) -> ScreenLine:
         """Append text, cut at the end of the line."""
         for char in text:
             width = char_width(char)
-            if width > self._left:
-                self._left = 0
+            if width > self._columns_left:
+                self._columns_left = 0
                 break
-            self._left -= width
+            self._columns_left -= width
             self._parts.append(char)
         return self
 
     def to(self, column: int, width: int) -> ScreenLine:
         """Pad with spaces up to a column of a line with `width` columns."""
-        return self.add(" " * (column - (width - self._left)))
+        return self.add(" " * (column - (width - self._columns_left)))
 
     @property
     def left(self) -> int:
         """Remaining columns."""
-        return self._left
+        return self._columns_left
 
     @property
     def text(self) -> str:

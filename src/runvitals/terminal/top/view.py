@@ -51,19 +51,19 @@ class View:
         devices = self._devices(vitals, room - _MIN_PROCESSES - 1)
         room -= len(devices)
         listed = self._processes(processes, room)
-        shown = [line.text for line in [*top, *devices, *listed, *failures]][: self._style.height]
-        return shown if self._style.unicode else [in_ascii(line) for line in shown]
+        texts = [line.text for line in [*top, *devices, *listed, *failures]][: self._style.height]
+        return texts if self._style.unicode else [in_ascii(line) for line in texts]
 
     def _line(self) -> ScreenLine:
         return ScreenLine(self._style.width)
 
     def _head(self, vitals: Vitals, time_s: float) -> ScreenLine:
         loads = [vitals.metrics.get(f"system.load{minutes}") for minutes in (1, 5, 15)]
-        shown = " ".join(f"{load:.2f}" for load in loads if load is not None)
+        load_text = " ".join(f"{load:.2f}" for load in loads if load is not None)
         clock = time.strftime("%H:%M:%S", time.localtime(time_s))
         line = self._line().add("runvitals top").add(f"  {self._host}  {clock}")
-        if shown:
-            line.add(f"  load {shown}")
+        if load_text:
+            line.add(f"  load {load_text}")
         return line.to(self._style.width - len(self._hint), self._style.width).add(self._hint)
 
     # -- the machine
@@ -105,11 +105,11 @@ class View:
         return "  ".join(words)
 
     def _flow(self, name: str, vitals: Vitals, *ways: tuple[str, str]) -> list[ScreenLine]:
-        shown = [(key, word) for key, word in ways if key in vitals.metrics]
-        if not shown:
+        measured = [(key, word) for key, word in ways if key in vitals.metrics]
+        if not measured:
             return []
         line = self._line().add(f"{name:<8} ")
-        for key, word in shown:
+        for key, word in measured:
             speed = format_size(vitals.metrics[key] * _MIB, "B/s")
             drawn = sparkline(vitals.history[key], max(self._curve_width // 2, 6), None, self._style.unicode)
             line.add(f"{word:<8} {speed:>11}  ").add(drawn).add("   ")
@@ -174,19 +174,19 @@ class View:
         """Return devices in columns, and the number of those that do not fit."""
         columns = max(1, self._style.width // _CELL_WIDTH)
         cells = columns * max(1, room)
-        shown = devices if len(devices) <= cells else devices[: cells - columns]
-        columns = min(columns, -(-len(shown) // max(1, room if shown is devices else room - 1)))
-        rows = -(-len(shown) // columns)
+        drawn = devices if len(devices) <= cells else devices[: cells - columns]
+        columns = min(columns, -(-len(drawn) // max(1, room if drawn is devices else room - 1)))
+        rows = -(-len(drawn) // columns)
         cell = self._style.width // columns
         lines = []
         for row in range(rows):
             line = self._line()
-            for column, device in enumerate(shown[row::rows]):
+            for column, device in enumerate(drawn[row::rows]):
                 line.to(column * cell, self._style.width)
                 self._cell(line, device, cell)
             lines.append(line)
-        if shown is not devices:
-            lines.append(self._line().add(f"and {len(devices) - len(shown)} more"))
+        if drawn is not devices:
+            lines.append(self._line().add(f"and {len(devices) - len(drawn)} more"))
         return lines
 
     def _cell(self, line: ScreenLine, device: Accelerator, width: int) -> None:

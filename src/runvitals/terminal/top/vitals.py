@@ -80,16 +80,16 @@ def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
         if device_id:
             by_device.setdefault((family, device_id), {})[name] = value
     devices = []
-    for (family, device_id), named in sorted(
+    for (family, device_id), readings in sorted(
         by_device.items(), key=lambda item: (item[0][0], _order(item[0][1]))
     ):
         values = {
-            what: named[name]
-            for what, names in _FAMILIES[family].items()
+            field: readings[name]
+            for field, names in _FAMILIES[family].items()
             for name in names[::-1]
-            if name in named
+            if name in readings
         }
-        parts = [value for name, value in named.items() if name.startswith("neuroncore_memory_usage.")]
+        parts = [value for name, value in readings.items() if name.startswith("neuroncore_memory_usage.")]
         if parts:
             values["memory_bytes"] = sum(parts)
         if values:
@@ -159,16 +159,18 @@ class Vitals:
         self.history: dict[str, deque[float]] = {}
         self.machine: dict[str, Any] = {}
         self.failures: dict[str, str] = {}
-        self._seen: dict[str, tuple[float, float]] = {}  # key → (time, value) of its last reading
+        self._last_readings: dict[str, tuple[float, float]] = {}  # key → (time, value) of its last reading
 
     def add(self, mono_s: float, values: Mapping[str, float]) -> None:
         """Add a sample of gauges and counters. NaN values (gaps) are ignored."""
         numbers = {key: value for key, value in values.items() if value == value}
         rates = self._rates(mono_s, numbers)
-        self._seen.update({key: (mono_s, value) for key, value in numbers.items()})
+        self._last_readings.update({key: (mono_s, value) for key, value in numbers.items()})
         # Some sources are not read at every sample; their last values stay valid for a while.
-        self._seen = {key: seen for key, seen in self._seen.items() if mono_s - seen[0] <= _STALE_S}
-        self.metrics = {**{key: value for key, (_, value) in self._seen.items()}, **rates}
+        self._last_readings = {
+            key: last for key, last in self._last_readings.items() if mono_s - last[0] <= _STALE_S
+        }
+        self.metrics = {**{key: value for key, (_, value) in self._last_readings.items()}, **rates}
         self.accelerators = accelerators(self.metrics)
         for key in self.DRAWN:
             if key in self.metrics:
@@ -185,11 +187,11 @@ class Vitals:
     def _rates(self, mono_s: float, values: Mapping[str, float]) -> dict[str, float]:
         rates = {}
         for key, value in values.items():
-            seen = self._seen.get(key)
-            rate = None if seen is None else rate_of(key)
-            if seen is None or rate is None:
+            last = self._last_readings.get(key)
+            rate = None if last is None else rate_of(key)
+            if last is None or rate is None:
                 continue
-            speed = rate_between(round(seen[0] * 1000), seen[1], round(mono_s * 1000), value, rate.factor)
+            speed = rate_between(round(last[0] * 1000), last[1], round(mono_s * 1000), value, rate.factor)
             if speed == speed:
                 rates[rate.key] = speed
         return rates

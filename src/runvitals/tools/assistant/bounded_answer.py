@@ -87,17 +87,17 @@ class _Shortened:
         mark = f"{_CUT} {left_out} entries]"
         if isinstance(value, Mapping):
             items = islice(value.items(), self._entries)
-            shown = {
+            members = {
                 self._counted(str(name), _NAME_CHARACTERS): self.of(each, level + 1) for name, each in items
             }
-            return {**shown, **({"…": mark} if left_out > 0 else {})}
+            return {**members, **({"…": mark} if left_out > 0 else {})}
         rows = [self.of(each, level + 1) for each in value[: self._entries]]
         return [*rows, mark] if left_out > 0 else rows
 
     def _counted(self, text: str, characters: int) -> str:
-        shown = _text(text, characters)
-        self._room -= len(shown)
-        return shown
+        excerpt = _text(text, characters)
+        self._room -= len(excerpt)
+        return excerpt
 
 
 def _text(text: str, characters: int) -> str:

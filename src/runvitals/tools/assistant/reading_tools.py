@@ -72,7 +72,7 @@ async def list_runs(
 
 def _row(row: Mapping[str, Any]) -> dict[str, Any]:
     author, verdict = row.get("author"), row.get("verdict")
-    shown = {
+    fields = {
         **{name: row.get(name) for name in ("id", "entity", "project", "name", "state")},
         "started": _time(row["started_ms"]),
         "duration_s": row["duration_ms"] // 1000,
@@ -82,7 +82,7 @@ def _row(row: Mapping[str, Any]) -> dict[str, Any]:
         "summary": dict(list(row["summary"].items())[:_SUMMARY_VALUES]),
         "verdict": verdict and verdict["text"],
     }
-    return {name: value for name, value in shown.items() if value not in (None, "", [], {})}
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 def _time(time_ms: int) -> str:
@@ -94,8 +94,8 @@ def _time(time_ms: int) -> str:
 
 async def show_run(ctx: Context, run: RunName) -> str:
     """Show a run: configuration, summary, command, machines, newest events, and why it failed."""
-    found = await named_run(api_of(ctx), run)
-    row = found.row
+    called_run = await named_run(api_of(ctx), run)
+    row = called_run.row
     hosts = [
         {name: host.get(name) for name in ("name", "state", "exit_code", "signal", "out_of_memory")}
         for host in row["hosts"]
@@ -106,7 +106,7 @@ async def show_run(ctx: Context, run: RunName) -> str:
         "hosts": hosts,
         "machines": row["machines"],
         "events": [{**event, "time": _time(event["time_ms"])} for event in row["events"][-_EVENTS:]],
-        "failure": await found.get("/failure"),
+        "failure": await called_run.get("/failure"),
         "may": row["may"],
     }
     return answer(data, "list_metrics, read_history, findings and search_logs show the rest")
@@ -114,10 +114,10 @@ async def show_run(ctx: Context, run: RunName) -> str:
 
 async def list_metrics(ctx: Context, run: RunName, keys: Keys = []) -> str:  # noqa: B006
     """List what was measured of a run (`sampled`, with units) and what its program logged (`logged`)."""
-    found = await named_run(api_of(ctx), run)
+    called_run = await named_run(api_of(ctx), run)
     about = ("key", "host", "unit", "chart", "n", "min", "max", "last")
-    series = await found.get("/series", keys=keys)
-    names = await found.get("/history/names", keys=keys)
+    series = await called_run.get("/series", keys=keys)
+    names = await called_run.get("/history/names", keys=keys)
     table = {"columns": about, "rows": [[each[name] for name in about] for each in series]}
     return answer({"sampled": table, "logged": names}, "give keys, such as `gpu.*`, for some of them")
 
@@ -133,10 +133,10 @@ async def read_metrics(
     t1: Millis = None,
 ) -> str:
     """Read what was measured of a run's machines over time: CPU, memory, GPUs, network, energy."""
-    found = await named_run(api_of(ctx), run)
+    called_run = await named_run(api_of(ctx), run)
 
     async def read(points: int) -> str:
-        page = await found.get("/metrics", keys=keys, t0=t0, t1=t1, max_points=points)
+        page = await called_run.get("/metrics", keys=keys, t0=t0, t1=t1, max_points=points)
         groups = [_table(group, ("t",), ("host", "role")) for group in page["groups"]]
         data = {"t0": page["t0"], "t1": page["t1"], "bucket_ms": page["bucket_ms"], "groups": groups}
         return answer(data, "t is in ms UTC: give t0 and t1 to see a part in detail")
@@ -153,14 +153,14 @@ async def read_history(
     last_step: Annotated[float | None, Field(ge=-(2.0**53), le=2.0**53)] = None,
 ) -> str:
     """Read the numbers that the program of a run logged, such as its loss, as a table by step."""
-    found = await named_run(api_of(ctx), run)
+    called_run = await named_run(api_of(ctx), run)
     part = {"keys": keys, "first_step": first_step, "last_step": last_step}
 
     async def read(points: int) -> str:
-        page = await found.get("/history", **part, max_points=points)
+        page = await called_run.get("/history", **part, max_points=points)
         groups = [_table(group, ("step", "t"), ("host", "rank")) for group in page["groups"]]
-        kept = {name: page[name] for name in ("others", "resumes", "unmatched", "problems") if page[name]}
-        data = {"groups": groups, **kept}
+        others = {name: page[name] for name in ("others", "resumes", "unmatched", "problems") if page[name]}
+        data = {"groups": groups, **others}
         return answer(data, "give keys, or first_step and last_step, to see a part in detail")
 
     return await _fitting(read, max_points)
@@ -188,8 +188,8 @@ async def _fitting(read: Callable[[int], Awaitable[str]], points: int) -> str:
 
 async def findings(ctx: Context, run: RunName) -> str:
     """Say what is wrong with a run, since when, with the evidence, what it costs and what to do."""
-    found = await named_run(api_of(ctx), run)
-    body = await found.get("/findings")
+    called_run = await named_run(api_of(ctx), run)
+    body = await called_run.get("/findings")
     for finding in body["findings"]:
         finding["from"] = _time(finding["from_ms"])
     return answer(body, "read_metrics shows the series of the evidence between from_ms and to_ms")
@@ -205,11 +205,11 @@ async def search_logs(
     after: Annotated[str, Field(description="The `next` of the page before.", max_length=500)] = "",
 ) -> str:
     """Find lines of a run's output, the newest first; without words and regex: those that report errors."""
-    found = await named_run(api_of(ctx), run)
+    called_run = await named_run(api_of(ctx), run)
     query: dict[str, Any] = {"words": words or None, "regex": regex or None, "after": after or None}
     if not words and not regex:
         query["errors"] = "true"
-    page = await found.get("/console/matches", **query, context=context, limit=limit)
+    page = await called_run.get("/console/matches", **query, context=context, limit=limit)
     more = "read_logs with around_ms = `time_ms` shows more around a line"
     if page["next"]:
         more += "; call search_logs again with after = `next` for older lines"
@@ -225,8 +225,8 @@ async def read_logs(
     characters: Annotated[int, Field(ge=100, le=_LOG_PIECES_CHARACTERS)] = 6000,
 ) -> str:
     """Read what a run printed last, or around a time."""
-    found = await named_run(api_of(ctx), run)
-    page = await found.get("/console", max_bytes=characters, around_ms=around_ms)
+    called_run = await named_run(api_of(ctx), run)
+    page = await called_run.get("/console", max_bytes=characters, around_ms=around_ms)
     texts = [
         {"time_ms": piece["time_ms"], "stream": piece["stream"], "rank": piece["rank"], "text": piece["text"]}
         for piece in page["pieces"]
@@ -240,8 +240,8 @@ async def compare_runs(
 ) -> str:
     """Compare runs: facts in which they differ (configuration, hardware, packages, git), and results."""
     api = api_of(ctx)
-    found = [await named_run(api, run) for run in runs]
-    page = await api.call("GET", "/compare", {}, None, [("runs", [each.id for each in found])])
+    called_runs = [await named_run(api, run) for run in runs]
+    page = await api.call("GET", "/compare", {}, None, [("runs", [each.id for each in called_runs])])
     page["runs"] = [_row(row) for row in page["runs"]]
     page["facts"] = [fact for fact in page["facts"] if fact["differs"]]
     return answer(page, "read_history shows the courses of single runs")

@@ -141,8 +141,10 @@ async def named_run(api: RunsApi, reference: str) -> CalledRun:
                 raise
         else:
             return CalledRun(api, row)
-    named = [] if reference == "latest" else [("filter", "name:" + json.dumps(reference))]
-    page = await api.call("GET", "/runs", {}, None, [*named, ("limit", 1 if reference == "latest" else 100)])
+    name_filter = [] if reference == "latest" else [("filter", "name:" + json.dumps(reference))]
+    page = await api.call(
+        "GET", "/runs", {}, None, [*name_filter, ("limit", 1 if reference == "latest" else 100)]
+    )
     rows = [row for row in page["runs"] if reference in ("latest", row["name"])]
     if len(rows) != 1:
         problem = f"{len(rows)} runs have" if rows else "no run has"

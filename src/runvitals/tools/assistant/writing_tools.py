@@ -19,13 +19,13 @@ Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=256)]], Fiel
 async def change_tags(ctx: Context, run: RunName, add: Tags = [], remove: Tags = []) -> str:  # noqa: B006
     """Add tags to a run, and remove others."""
     api = api_of(ctx)
-    found = await named_run(api, run)
+    called_run = await named_run(api, run)
     changes = {"add_tags": add, "remove_tags": remove}
-    body = {"runs": [{"id": found.id, "entity": found.entity}], "do": "update", "changes": changes}
+    body = {"runs": [{"id": called_run.id, "entity": called_run.entity}], "do": "update", "changes": changes}
     (result,) = (await api.call("POST", "/runs/bulk", {}, body, ()))["results"]
     if result.get("error"):
         raise ServerError(result["error"])
-    return answer({"id": found.id, "tags": (await named_run(api, found.reference)).row["tags"]})
+    return answer({"id": called_run.id, "tags": (await named_run(api, called_run.reference)).row["tags"]})
 
 
 async def write_notes(
@@ -35,14 +35,14 @@ async def write_notes(
     append: Annotated[bool, Field(description="Keep the notes that there are, and add these.")] = True,
 ) -> str:
     """Write notes about a run."""
-    found = await named_run(api_of(ctx), run)
-    before = found.row["notes"] if append else ""
+    called_run = await named_run(api_of(ctx), run)
+    before = called_run.row["notes"] if append else ""
     text = f"{before.rstrip()}\n\n{notes}" if before else notes
-    await found.send("PATCH", "", {"notes": text})
-    return answer({"id": found.id, "notes": text})
+    await called_run.send("PATCH", "", {"notes": text})
+    return answer({"id": called_run.id, "notes": text})
 
 
 async def stop_run(ctx: Context, run: RunName) -> str:
     """Ask a run that goes on to stop: its training is interrupted as with Ctrl-C. It cannot be undone."""
-    found = await named_run(api_of(ctx), run)
-    return answer(await found.send("POST", "/stop"))
+    called_run = await named_run(api_of(ctx), run)
+    return answer(await called_run.send("POST", "/stop"))

@@ -39,8 +39,8 @@ class Scrubber:
 
     def text(self, value: str) -> str:
         """Return a text with secrets redacted; line breaks are kept."""
-        whole = redaction.hide(self.hide_known(value))  # a private key has many lines
-        value = "\n".join(redaction.text(line) for line in whole.split("\n"))
+        redacted = redaction.hide(self.hide_known(value))  # a private key has many lines
+        value = "\n".join(redaction.text(line) for line in redacted.split("\n"))
         return value if self._home is None else self._home.sub("~", value)
 
     def hide_known(self, value: str) -> str:

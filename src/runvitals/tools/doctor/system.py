@@ -83,14 +83,14 @@ def _extras() -> Iterator[Check]:
         )  # fmt: skip
     for extra, packages in sorted(by_extra.items()):
         missing = sorted(name for name, version in packages.items() if not version)
-        there = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
         name = f"extra {extra}"
         if not missing:
-            yield Check("system", name, "PASS", there)
+            yield Check("system", name, "PASS", versions)
         else:
             text = f"{', '.join(missing)} not installed"
             remedy = f"if you need it: pip install 'runvitals[{extra}]'"
-            yield Check("system", name, "PARTIAL" if there else "ABSENT", text, remedy)
+            yield Check("system", name, "PARTIAL" if versions else "ABSENT", text, remedy)
 
 
 def _name(requirement: str) -> str:
@@ -149,14 +149,14 @@ def _limits(scope: Scope) -> Iterator[Check]:
 
 def _clock() -> Check:
     now_s = time.time()
-    shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_s))
+    moment = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_s))
     if now_s < _EARLIEST_S:
-        text = f"{shown}: the clock was never set; samples would get wrong times"
+        text = f"{moment}: the clock was never set; samples would get wrong times"
         return Check("system", "clock", "FAIL", text, "set it: timedatectl set-ntp true, or chronyd")
     if _is_synchronized() is False:
-        text = f"{shown}; the kernel reports that it is not synchronized: hosts may disagree about the time"
+        text = f"{moment}; the kernel reports that it is not synchronized: hosts may disagree about the time"
         return Check("system", "clock", "PARTIAL", text, "run an NTP client: chronyd, systemd-timesyncd")
-    return Check("system", "clock", "PASS", shown)
+    return Check("system", "clock", "PASS", moment)
 
 
 def _is_synchronized() -> bool | None:

@@ -135,10 +135,10 @@ def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
 
 def _insert(segments: list[Segment], start_s: float, end_s: float, phase: Phase) -> list[Segment]:
     """Return the segments with another phase from `start_s` to `end_s`."""
-    kept = [
+    outside = [
         Segment(from_s, until_s, old.phase)
         for old in segments
         for from_s, until_s in ((old.start_s, min(old.end_s, start_s)), (max(old.start_s, end_s), old.end_s))
         if from_s < until_s
     ]
-    return sorted([*kept, Segment(start_s, end_s, phase)], key=lambda segment: segment.start_s)
+    return sorted([*outside, Segment(start_s, end_s, phase)], key=lambda segment: segment.start_s)

@@ -125,8 +125,14 @@ def _gpus(output: Any) -> list[tuple[int, dict[str, Any]]]:
         inner = output.get("gpu_data", output.get("gpus"))
         if inner is None:
             # A single GPU, or an object of GPUs by name: {"gpu0": {…}}.
-            named = [value for key, value in output.items() if str(key).lower().startswith(("gpu_", "gpu"))]
-            inner = named if named and all(isinstance(value, dict) for value in named) else [output]
+            gpu_entries = [
+                value for key, value in output.items() if str(key).lower().startswith(("gpu_", "gpu"))
+            ]
+            inner = (
+                gpu_entries
+                if gpu_entries and all(isinstance(value, dict) for value in gpu_entries)
+                else [output]
+            )
         output = inner
     if isinstance(output, dict):
         output = list(output.values())

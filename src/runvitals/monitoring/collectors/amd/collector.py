@@ -102,7 +102,7 @@ class AmdGpus:
         self._rescan = Every(RESCAN_EVERY_S)
         self._first_index = first_index(scope, self.name)
         self._nodes = kfd.find_nodes(scope.host_root)
-        self._shown = kfd.visible(self._nodes, environ)
+        self._visible_nodes = kfd.visible(self._nodes, environ)
         self._gpus = arrange(cards, self._nodes)
         self._sysfs = bool(cards)
         self._reader = BackgroundReader(self._read, patience_s=PATIENCE_S)
@@ -222,11 +222,11 @@ class AmdGpus:
 
     def _rescan_cards(self) -> None:
         """Find cards that were added or have come back."""
-        here = {gpu.card.name: gpu for gpu in self._gpus if gpu.card is not None}
+        gpus_by_card = {gpu.card.name: gpu for gpu in self._gpus if gpu.card is not None}
         lost = {gpu.pci: gpu for gpu in self._gpus if gpu.card is not None and gpu.card.lost}
         for card in find_cards(self._root):
             gpu = lost.get(card.pci) if card.pci else None
-            gpu = gpu or here.get(card.name)
+            gpu = gpu or gpus_by_card.get(card.name)
             if gpu is None:
                 self._gpus += arrange([card], self._nodes)
             elif gpu.card is not None and gpu.card.lost:
@@ -284,7 +284,7 @@ class AmdGpus:
             self.facts = {"gpu_amd": listed}
 
     def _fact(self, number: int, gpu: AmdGpu) -> dict[str, object]:
-        hip_index = self._shown.index(gpu.node) if gpu.node in self._shown else None
+        hip_index = self._visible_nodes.index(gpu.node) if gpu.node in self._visible_nodes else None
         visible = None if gpu.node is None else hip_index is not None
         if visible and gpu.card is not None and not self._root:
             # A container sees all cards in /sys, but can open only those passed to it.

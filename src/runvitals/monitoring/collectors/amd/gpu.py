@@ -88,11 +88,11 @@ def arrange(cards: Sequence[AmdCard], nodes: Sequence[KfdNode]) -> list[AmdGpu]:
     A partition's card is not a PCI device. Its KFD node is found by the render node, and its GPU by the
     unique id, or by the PCI address without the function.
     """
-    whole = [AmdGpu(card, _node_of(card, nodes)) for card in cards if card.pci]
+    gpus = [AmdGpu(card, _node_of(card, nodes)) for card in cards if card.pci]
     parts = [AmdGpu(card, _node_of(card, nodes)) for card in cards if not card.pci]
-    whole.sort(key=lambda gpu: pci_order(gpu.pci))
+    gpus.sort(key=lambda gpu: pci_order(gpu.pci))
     arranged: list[AmdGpu] = []
-    for gpu in whole:
+    for gpu in gpus:
         arranged.append(gpu)
         for part in [part for part in parts if _belongs(part, gpu)]:
             parts.remove(part)

@@ -71,12 +71,12 @@ def visible(nodes: Sequence[KfdNode], environ: Mapping[str, str]) -> list[KfdNod
         >>> [node.number for node in visible(nodes, environ)]
         [5]
     """
-    seen = list(nodes)
+    chosen = list(nodes)
     rocr = environ.get("ROCR_VISIBLE_DEVICES")
     if rocr is not None:
-        seen = _choose_nodes(seen, rocr)
+        chosen = _choose_nodes(chosen, rocr)
     hip = environ.get("HIP_VISIBLE_DEVICES") or environ.get("CUDA_VISIBLE_DEVICES")
-    return _choose_nodes(seen, hip) if hip else seen
+    return _choose_nodes(chosen, hip) if hip else chosen
 
 
 def process_memory(root: str, pid: int, node: KfdNode) -> float | None:
@@ -101,12 +101,12 @@ def _choose_nodes(nodes: list[KfdNode], text: str) -> list[KfdNode]:
         if entry.isdigit() and int(entry) < len(nodes):
             node = nodes[int(entry)]
         elif entry.upper().startswith("GPU-"):
-            named = [
+            matches = [
                 node for node in nodes if node.unique_id and node.unique_id == entry[4:].lower().zfill(16)
             ]
-            if not named:
+            if not matches:
                 break
-            node = named[0]
+            node = matches[0]
         else:
             break
         if node not in chosen:

@@ -64,23 +64,23 @@ def derive(readings: Mapping[str, float]) -> dict[str, float]:
         {'gpu': 100.0, 'powerWatts': 20.0, 'enforcedPowerLimitWatts': 200.0, 'edgeTemp': 40.0, 'temp': 40.0, \
 'powerPercent': 10.0, 'busySuspect': 1.0}
     """
-    written = dict(readings)
-    total = written.pop("memoryTotalBytes", 0.0)
-    gtt_total = written.pop("gttTotalBytes", 0.0)
+    values = dict(readings)
+    total = values.pop("memoryTotalBytes", 0.0)
+    gtt_total = values.pop("gttTotalBytes", 0.0)
     for name in _TEMPERATURES:
         if name in readings:
-            written["temp"] = readings[name]
+            values["temp"] = readings[name]
             break
     used = readings.get("memoryAllocatedBytes")
     if used is not None and total > 0.0:
-        written["memoryAllocated"] = used * 100.0 / total
+        values["memoryAllocated"] = used * 100.0 / total
     gtt = readings.get("gttAllocatedBytes")
     if gtt is not None and gtt_total > 0.0:
-        written["gttAllocated"] = gtt * 100.0 / gtt_total
+        values["gttAllocated"] = gtt * 100.0 / gtt_total
     power, limit = readings.get("powerWatts"), readings.get("enforcedPowerLimitWatts", 0.0)
     if power is not None and limit > 0.0:
-        percent = written["powerPercent"] = power * 100.0 / limit
+        percent = values["powerPercent"] = power * 100.0 / limit
         if "gpu" in readings:
             suspect = readings["gpu"] >= _BUSY_PERCENT and percent < _IDLE_POWER_PERCENT
-            written["busySuspect"] = 1.0 if suspect else 0.0
-    return written
+            values["busySuspect"] = 1.0 if suspect else 0.0
+    return values

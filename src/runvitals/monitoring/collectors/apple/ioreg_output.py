@@ -77,8 +77,8 @@ def property_list(text: str) -> Any:
     if not start:
         raise ValueError("not a property list")
     tokens = _tokens(body)
-    tag, written = next(tokens, ("", ""))
-    value = _read(tokens, tag, written) if tag else None
+    tag, content = next(tokens, ("", ""))
+    value = _read(tokens, tag, content) if tag else None
     if not tag or not any(tag == "/plist" for tag, _ in tokens):
         raise ValueError(INCOMPLETE)
     return value
@@ -87,14 +87,14 @@ def property_list(text: str) -> Any:
 def _tokens(body: str) -> Iterator[tuple[str, str]]:
     """Tags without brackets, each with the text after it."""
     for part in body.split("<")[1:]:
-        tag, bracket, written = part.partition(">")
+        tag, bracket, content = part.partition(">")
         if not bracket:
             return
         if not tag.startswith(("!", "?")):
-            yield tag, written
+            yield tag, content
 
 
-def _read(tokens: Iterator[tuple[str, str]], tag: str, written: str) -> Any:
+def _read(tokens: Iterator[tuple[str, str]], tag: str, content: str) -> Any:
     """Return the value that a tag opens; consumes all its tokens."""
     kind = tag.rstrip("/ ")
     is_empty = kind != tag
@@ -104,29 +104,29 @@ def _read(tokens: Iterator[tuple[str, str]], tag: str, written: str) -> Any:
         return [] if is_empty else _read_array(tokens)
     if tag.startswith("/"):
         raise ValueError(INCOMPLETE)
-    return _value(kind, "" if is_empty else _plain(written))
+    return _value(kind, "" if is_empty else _plain(content))
 
 
 def _read_dict(tokens: Iterator[tuple[str, str]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     name = ""
-    for tag, written in tokens:
+    for tag, content in tokens:
         if tag == "/dict":
             return members
         if tag == "key":
-            name = _plain(written)
+            name = _plain(content)
         elif not tag.startswith("/"):
-            members[name] = _read(tokens, tag, written)
+            members[name] = _read(tokens, tag, content)
     raise ValueError(INCOMPLETE)
 
 
 def _read_array(tokens: Iterator[tuple[str, str]]) -> list[Any]:
     items: list[Any] = []
-    for tag, written in tokens:
+    for tag, content in tokens:
         if tag == "/array":
             return items
         if not tag.startswith("/"):
-            items.append(_read(tokens, tag, written))
+            items.append(_read(tokens, tag, content))
     raise ValueError(INCOMPLETE)
 
 

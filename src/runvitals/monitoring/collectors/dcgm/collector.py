@@ -131,8 +131,8 @@ class Dcgm:
             _write_memory(tick, prefix, sizes)
         for index in {each.index for each in series if each.index is not None}:
             self._derive(tick, index)
-        written = {**tick.gauges, **tick.counters}.keys() | self._totals.keys()
-        absent = self._gaps.explain(exported, written, self._others, self._throttled, tick.mono_s)
+        keys = {**tick.gauges, **tick.counters}.keys() | self._totals.keys()
+        absent = self._gaps.explain(exported, keys, self._others, self._throttled, tick.mono_s)
         if absent != self.absent:
             self.absent = absent
 

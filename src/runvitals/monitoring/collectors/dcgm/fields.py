@@ -207,16 +207,20 @@ class Preferences:
     sources.
     """
 
-    __slots__ = ("_seen",)
+    __slots__ = ("_preferred",)
 
     def __init__(self) -> None:
-        self._seen: set[tuple[int | None, str, str | None]] = set()
+        self._preferred: set[tuple[int | None, str, str | None]] = set()
 
     def select(self, series: Sequence[DcgmSeries]) -> list[DcgmSeries]:
         """Return the series without those for which the same device has a preferred one."""
-        self._seen.update((each.index, each.slice, each.name) for each in series if each.name in _PREFERRED)
+        self._preferred.update(
+            (each.index, each.slice, each.name) for each in series if each.name in _PREFERRED
+        )
         return [
-            each for each in series if (each.index, each.slice, PREFERRED.get(each.name)) not in self._seen
+            each
+            for each in series
+            if (each.index, each.slice, PREFERRED.get(each.name)) not in self._preferred
         ]
 
 

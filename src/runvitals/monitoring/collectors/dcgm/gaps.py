@@ -20,10 +20,10 @@ BLANK = "the exporter has no value for it"
 class ExporterGaps:
     """The readings that each GPU lacks. A slice lacks those that another slice of the host has."""
 
-    __slots__ = ("_seen", "_seen_slices", "_slices")
+    __slots__ = ("_expected", "_seen_slices", "_slices")
 
     def __init__(self) -> None:
-        self._seen = ExpectedReadings((*ENDS, "powerPercent"))
+        self._expected = ExpectedReadings((*ENDS, "powerPercent"))
         self._seen_slices: set[int] = set()
         self._slices: dict[str, None] = {}  # the ends of the keys that any of them has, in order
 
@@ -49,12 +49,12 @@ class ExporterGaps:
         missing: dict[int, dict[str, str]] = {}
         for index in slices:
             prefix = f"gpu.{index}."
-            self._seen.note(
+            self._expected.note(
                 index, [key.removeprefix(prefix) for key in written if key.startswith(prefix)], mono_s
             )
             of_slices = (each + end for each in slices[index] for end in self._slices)
-            lacking = self._seen.missing(index)
-            lacking += [end for end in of_slices if self._seen.lacks(index, end)]
+            lacking = self._expected.missing(index)
+            lacking += [end for end in of_slices if self._expected.lacks(index, end)]
             reasons = {end: BLANK if prefix + end in exported else NOT_EXPORTED for end in lacking}
             reasons |= throttled[index].explain(None) if index in throttled else {}
             missing[index] = {end: why for end, why in reasons.items() if prefix + end not in others}

@@ -47,9 +47,9 @@ class Ipus:
         self._scope = scope
         self._run = RunProcesses(scope, proc)
         self._info: Any = None
-        self._written: dict[str, float] = {}
+        self._last_values: dict[str, float] = {}
         self._repeat = Every(LASTING_EVERY_S)
-        self._here: dict[str, dict[str, object]] | None = None
+        self._ipus: dict[str, dict[str, object]] | None = None
         self._lost: set[str] = set()
         self._reader = BackgroundReader(self._read, patience_s=patience_s)
 
@@ -76,7 +76,7 @@ class Ipus:
             for position, device in enumerate(self._info.getDevices())
         ]
         if self._repeat.due(tick.mono_s):
-            self._written.clear()
+            self._last_values.clear()
         run = self._run.pids(tick.mono_s)
         all_ipus = self._scope.whole_machine
         ours = {device["id"]: readings(device) for device in devices if all_ipus or user(device) in run}
@@ -90,27 +90,27 @@ class Ipus:
                 tick.gauges[prefix + name] = numbers[name]
         for name, ours in LASTING.items():
             key = prefix + ours
-            if name in numbers and self._written.get(key) != numbers[name]:
-                self._written[key] = tick.gauges[key] = numbers[name]
+            if name in numbers and self._last_values.get(key) != numbers[name]:
+                self._last_values[key] = tick.gauges[key] = numbers[name]
 
     # -- facts and reasons
 
     def _update_facts(
         self, tick: Tick, devices: Sequence[Mapping[str, str]], ours: Mapping[str, Mapping[str, float]]
     ) -> None:
-        here = {device["id"]: identity(device) for device in devices}
-        if self._here is not None:
-            for number in sorted(self._here.keys() - here.keys() - self._lost):
+        ipus = {device["id"]: identity(device) for device in devices}
+        if self._ipus is not None:
+            for number in sorted(self._ipus.keys() - ipus.keys() - self._lost):
                 self._lost.add(number)
                 tick.events.append(
                     _event("device_lost", "error", f"IPU {number} is no longer listed", number)
                 )
-            for number in sorted(self._lost & here.keys()):
+            for number in sorted(self._lost & ipus.keys()):
                 self._lost.remove(number)
                 tick.events.append(_event("device_back", "info", f"IPU {number} is back", number))
-        self._here = {**(self._here or {}), **here}
+        self._ipus = {**(self._ipus or {}), **ipus}
         listed = [
-            {**about, "used": number in ours} for number, about in sorted(self._here.items(), key=_by_number)
+            {**about, "used": number in ours} for number, about in sorted(self._ipus.items(), key=_by_number)
         ]
         facts: dict[str, object] = {
             "ipu": {"vendor": "Graphcore", "device_count": len(listed), "devices": listed}

@@ -120,8 +120,8 @@ class Diskstats:
 
     def _read(self) -> list[tuple[str, list[bytes]]]:
         rows = [line.split(None, 13) for line in self._file.read().split(b"\n")]
-        named = {row[2].decode(): row[3:] for row in rows if len(row) == 14}
-        return [(name, fields) for name, fields in named.items() if _is_whole(name, named)]
+        disks = {row[2].decode(): row[3:] for row in rows if len(row) == 14}
+        return [(name, fields) for name, fields in disks.items() if _is_whole(name, disks)]
 
 
 class DiskTotals:
@@ -130,7 +130,7 @@ class DiskTotals:
     __slots__ = ("_busy_ms", "_keys", "_mono_s", "_utilization", "read_mib", "written_mib")
 
     def __init__(self, name: str) -> None:
-        self._keys = tuple(f"disk.{name}.{what}" for what in ("in", "out", "readOps", "writeOps"))
+        self._keys = tuple(f"disk.{name}.{counter}" for counter in ("in", "out", "readOps", "writeOps"))
         self._utilization = f"disk.{name}.utilization"
         self._busy_ms = 0
         self._mono_s: float | None = None

@@ -233,7 +233,7 @@ def leads_to_a_server(path: str, mounts: Sequence[Mount]) -> bool:
     Nothing in such a file system is looked at, since that may hang.
     """
     rest = path.split("/")[::-1]
-    here = ""
+    folder = ""
     for _ in range(_MAX_PARTS):
         if not rest:
             break
@@ -241,19 +241,19 @@ def leads_to_a_server(path: str, mounts: Sequence[Mount]) -> bool:
         if part in ("", "."):
             continue
         if part == "..":
-            here = here.rpartition("/")[0]
+            folder = folder.rpartition("/")[0]
             continue
-        here = f"{here}/{part}"
-        mount = mount_of(mounts, here)
+        folder = f"{folder}/{part}"
+        mount = mount_of(mounts, folder)
         if mount is not None and is_remote(mount.kind):
             return True
         try:
-            target = os.readlink(here)
+            target = os.readlink(folder)
         except OSError:  # not a link
             continue
-        here = "" if target.startswith("/") else here.rpartition("/")[0]
+        folder = "" if target.startswith("/") else folder.rpartition("/")[0]
         rest += target.split("/")[::-1]
-    mount = mount_of(mounts, here or "/")
+    mount = mount_of(mounts, folder or "/")
     return mount is not None and is_remote(mount.kind)
 
 

@@ -75,7 +75,7 @@ class HostMemory:
         """Write what is left for us: of the host's memory, or of our cgroup's limit."""
         gauges = tick.gauges
         percent: float | None = gauges["host.memory_percent"]
-        left: float | None = available
+        available_bytes: float | None = available
         details = self._details.due(tick.mono_s)
         limit, working_set = self._limit, self._working_set
         # Without a limit nothing depends on the working set: write it only when it is read with its details.
@@ -88,17 +88,17 @@ class HostMemory:
             gauges["cgroup.memory.workingSetMB"] = used / MIB
             if limit is not None:
                 percent = used * 100.0 / limit.value if limit.value else None
-                left = min(available, max(0.0, limit.value - used))
+                available_bytes = min(available, max(0.0, limit.value - used))
         elif limit is not None:
-            percent = left = None  # those of the host would look like those of the limit
+            percent = available_bytes = None  # those of the host would look like those of the limit
         if limit is not None:
             gauges["cgroup.memory.limitMB"] = limit.value / MIB
         if self._high is not None:
             gauges["cgroup.memory.highMB"] = self._high.value / MIB
         if percent is not None:
             gauges["memory_percent"] = percent
-        if left is not None:
-            gauges["proc.memory.availableMB"] = left / MIB
+        if available_bytes is not None:
+            gauges["proc.memory.availableMB"] = available_bytes / MIB
 
     def _read_limit(self) -> None:
         limit = self._cgroup.memory_limit()

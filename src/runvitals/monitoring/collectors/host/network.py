@@ -112,14 +112,14 @@ class Network:
         # A name may contain colons: "eth0:1", an alias.
         labels = [line[: line.rfind(b":") + 1] for line in lines]
         names = [label[:-1].strip().decode("utf-8", "replace") for label in labels]
-        counted, shown = choose_interfaces(self._sysfs, [name for name in names if name])
+        counted, listed = choose_interfaces(self._sysfs, [name for name in names if name])
         nics_by_name = {nic.name: nic for nic in self._nics}
         before = {nic.name: nic for nic in self._counted}
         self._lines = len(lines)
         self._nics = []
         self._counted = []
         for position, name in enumerate(names):
-            if name not in shown:
+            if name not in listed:
                 continue
             nic = nics_by_name.get(name) or NetworkInterface(name)
             nic.line, nic.label = position, labels[position]
@@ -155,7 +155,7 @@ class NetworkInterface:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._keys = tuple(f"network.{name}.{what}" for what in ("sent", "recv", "errors", "drops"))
+        self._keys = tuple(f"network.{name}.{counter}" for counter in ("sent", "recv", "errors", "drops"))
         self.label = b""
         self.line = 0
         self.sent = self.recv = 0

@@ -176,23 +176,26 @@ class Nvidia:
             VisibleGpu(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
             for device in session.devices
         ]
-        shown = visible_to(self._scope.pids, self._proc, candidates)
+        visible_indices = visible_to(self._scope.pids, self._proc, candidates)
         has_slices = any(device.slices for device in session.devices)
-        named = named_slices(self._scope.pids, self._proc, candidates) if has_slices else set()
+        slice_uuids = named_slices(self._scope.pids, self._proc, candidates) if has_slices else set()
         gpus: list[dict[str, object]] = []
         by_uuid = {device.uuid: device for device in session.devices}
         for uuid, index in sorted(self._numbers.items(), key=lambda pair: pair[1]):
             device = by_uuid.get(uuid)
-            about = {**self._about[uuid], "visible": None if shown is None else index in shown}
+            about = {
+                **self._about[uuid],
+                "visible": None if visible_indices is None else index in visible_indices,
+            }
             about["used"] = None if device is None or is_hidden else device.in_use
             if device is None:
                 about["lost"] = True
             else:
                 about.update(device.state())
             slices = about.get("slices")
-            if named and isinstance(slices, list):
+            if slice_uuids and isinstance(slices, list):
                 about["slices"] = [
-                    {**mig_slice, "visible": mig_slice["uuid"] in named} for mig_slice in slices
+                    {**mig_slice, "visible": mig_slice["uuid"] in slice_uuids} for mig_slice in slices
                 ]
             gpus.append(about)
         return {**session.driver, "gpu_nvidia": gpus}

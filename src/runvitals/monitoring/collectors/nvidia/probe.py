@@ -60,8 +60,8 @@ def missing(proc: str, dev: str, platform: str = sys.platform) -> str | None:
         return None
     if os.path.exists(f"{dev}/dxg"):
         # The Windows Subsystem for Linux: the driver is Windows', its library is mounted in.
-        there = os.path.exists("/usr/lib/wsl/lib/libnvidia-ml.so.1")
-        return None if there else "/dev/dxg exists, but /usr/lib/wsl/lib has no NVIDIA library"
+        has_library = os.path.exists("/usr/lib/wsl/lib/libnvidia-ml.so.1")
+        return None if has_library else "/dev/dxg exists, but /usr/lib/wsl/lib has no NVIDIA library"
     if os.path.exists(f"{proc}/driver/nvidia/version"):
         return NO_DEVICE_FILE
     return "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia exists"

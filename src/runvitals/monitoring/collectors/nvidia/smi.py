@@ -109,18 +109,18 @@ class NvidiaSmi:
 
     def _write(self, tick: Tick, log: SmiLog) -> None:
         self._members.refresh(tick.mono_s)
-        here = self._match(log, tick)
-        for card, gpu in here:
+        matches = self._match(log, tick)
+        for card, gpu in matches:
             card.read(gpu, self._tool.moment_s, self._members)
             card.write(tick)
-        self._update_facts(log, [card for card, _ in here])
+        self._update_facts(log, [card for card, _ in matches])
 
     def _match(self, log: SmiLog, tick: Tick) -> list[tuple[SmiGpu, SmiGpuLog]]:
         """Return the GPUs of the output, each with its state. Records events for GPUs that are lost or back.
 
         A GPU keeps its index when one before it falls off the bus.
         """
-        here: list[tuple[SmiGpu, SmiGpuLog]] = []
+        matches: list[tuple[SmiGpu, SmiGpuLog]] = []
         for position, gpu in enumerate(log.gpus):
             who = identity(gpu) or str(position)
             card = self._cards.get(who)
@@ -132,15 +132,15 @@ class NvidiaSmi:
             elif card.is_lost:
                 tick.events.append(_event("device_back", "info", card, "is back"))
             card.is_lost = False
-            here.append((card, gpu))
-        shown = {card.who for card, _ in here}
+            matches.append((card, gpu))
+        present = {card.who for card, _ in matches}
         for who, card in self._cards.items():
-            if who not in shown and not card.is_lost:
+            if who not in present and not card.is_lost:
                 card.is_lost = True
                 tick.events.append(
                     _event("device_lost", "error", card, "is no longer reported by nvidia-smi")
                 )
-        return here
+        return matches
 
     def _update_facts(self, log: SmiLog, cards: list[SmiGpu]) -> None:
         """Update `facts` and `absent`."""
@@ -166,11 +166,11 @@ class NvidiaSmi:
         ]
         # Most releases do not print the UUIDs of slices, by which CUDA_VISIBLE_DEVICES selects them.
         is_known = all("slices" not in card.about or card.slice_uuids for card in cards)
-        shown = visible_to(self._scope.pids, self._proc, candidates) if is_known else None
+        visible_indices = visible_to(self._scope.pids, self._proc, candidates) if is_known else None
         gpus: list[dict[str, object]] = []
         for card in cards:
             about = {"index": card.index, **card.about}
-            about["visible"] = None if shown is None else card.index in shown
+            about["visible"] = None if visible_indices is None else card.index in visible_indices
             about["used"] = None if card.is_lost or is_hidden else card.in_use
             if card.is_lost:
                 about["lost"] = True

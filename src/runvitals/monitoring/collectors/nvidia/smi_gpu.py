@@ -157,12 +157,12 @@ class SmiGpu:
 
     def _forgive(self, moment_s: float) -> None:
         """Leave out of `missing` what had a value shortly before."""
-        here = {*self.gauges, *self.counters, *(f"process.{key}" for key in self._own)}
-        self._expected.note(self.index, here, moment_s)
+        keys = {*self.gauges, *self.counters, *(f"process.{key}" for key in self._own)}
+        self._expected.note(self.index, keys, moment_s)
         self.missing = {
             key: why
             for key, why in self.missing.items()
-            if key in here or self._expected.lacks(self.index, key)
+            if key in keys or self._expected.lacks(self.index, key)
         }
 
     def write(self, tick: Tick) -> None:

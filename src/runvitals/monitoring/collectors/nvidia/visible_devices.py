@@ -69,7 +69,7 @@ def named_slices(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> 
 
 def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[int] | None:
     """Indices of the GPUs that any of the processes may use; None if unknown."""
-    shown: set[int] = set()
+    indices: set[int] = set()
     for pid in list(pids):
         variables = environment(proc, pid)
         if variables is None:
@@ -77,8 +77,8 @@ def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> se
         of_process = visible(variables.get("CUDA_VISIBLE_DEVICES"), gpus, variables.get("CUDA_DEVICE_ORDER"))
         if of_process is None:
             return None
-        shown |= of_process
-    return shown
+        indices |= of_process
+    return indices
 
 
 def _find_named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) -> int | str | None:
@@ -91,8 +91,8 @@ def _find_named(word: str, gpus: Sequence[VisibleGpu], chosen: list[int | str]) 
     elif word.startswith(
         "MIG-GPU-"
     ):  # of drivers before 470: MIG-GPU-<uuid>/<gpu instance>/<compute instance>
-        whole = word.removeprefix("MIG-").partition("/")[0]
-        matches = [gpu.index for gpu in gpus if gpu.uuid == whole]
+        gpu_uuid = word.removeprefix("MIG-").partition("/")[0]
+        matches = [gpu.index for gpu in gpus if gpu.uuid == gpu_uuid]
     elif word.startswith("MIG-"):
         matches = [uuid for gpu in gpus for uuid in gpu.slice_uuids if uuid.startswith(word)]
     else:

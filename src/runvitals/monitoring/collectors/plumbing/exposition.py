@@ -257,8 +257,8 @@ class ExpositionParser:
         """Keep the start of an incomplete line, unless it is too long."""
         if len(rest) > MAX_LINE_LENGTH:
             if not self._skips:
-                shown = rest[:MAX_LINE_LENGTH].decode("utf-8", "replace")
-                _note_bad(self.page, self._number + 1, shown, f"longer than {MAX_LINE_LENGTH} bytes")
+                line = rest[:MAX_LINE_LENGTH].decode("utf-8", "replace")
+                _note_bad(self.page, self._number + 1, line, f"longer than {MAX_LINE_LENGTH} bytes")
             self._skips = True
             rest = b""
         self._rest = rest
@@ -289,8 +289,8 @@ class ExpositionParser:
 def _note_bad(page: Exposition, number: int, line: str, fault: str) -> None:
     page.bad += 1
     if not page.first_bad:
-        shown = line if len(line) <= _MAX_SHOWN_LENGTH else line[: _MAX_SHOWN_LENGTH - 1] + "…"
-        page.first_bad = f"line {number}, {shown!r}: {fault}"
+        excerpt = line if len(line) <= _MAX_SHOWN_LENGTH else line[: _MAX_SHOWN_LENGTH - 1] + "…"
+        page.first_bad = f"line {number}, {excerpt!r}: {fault}"
 
 
 def _comment(page: Exposition, line: str) -> None:

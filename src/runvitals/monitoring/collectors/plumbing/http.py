@@ -251,12 +251,12 @@ def _encrypt(sock: _socket.socket, host: str, until_s: float) -> ByteStream:
     import socket  # 5 MB together with `ssl`, only for https
     import ssl
 
-    whole = socket.socket(fileno=sock.detach())
+    connection = socket.socket(fileno=sock.detach())
     try:
-        _give_time(whole, until_s)
-        return ssl.create_default_context().wrap_socket(whole, server_hostname=host)
+        _give_time(connection, until_s)
+        return ssl.create_default_context().wrap_socket(connection, server_hostname=host)
     except BaseException:
-        whole.close()
+        connection.close()
         raise
 
 

@@ -25,21 +25,21 @@ class ExpectedReadings:
         ['powerWatts']
     """
 
-    __slots__ = ("_names", "_patience_s", "_seen")
+    __slots__ = ("_names", "_patience_s", "_readings")
 
     def __init__(self, names: Iterable[str], patience_s: float = PATIENCE_S) -> None:
         self._names = tuple(dict.fromkeys(names))
         self._patience_s = patience_s
-        self._seen: dict[int, SeenReadings] = {}
+        self._readings: dict[int, SeenReadings] = {}
 
     def note(self, device: int, names: Iterable[str], mono_s: float) -> None:
         """Note that readings of a device have a value."""
-        seen = self._seen.get(device)
-        if seen is None:
-            seen = self._seen[device] = SeenReadings(mono_s)
-        if mono_s - seen.since_s > self._patience_s:
-            seen.older, seen.newer, seen.since_s = seen.newer, set(), mono_s
-        seen.newer.update(names)
+        readings = self._readings.get(device)
+        if readings is None:
+            readings = self._readings[device] = SeenReadings(mono_s)
+        if mono_s - readings.since_s > self._patience_s:
+            readings.older, readings.newer, readings.since_s = readings.newer, set(), mono_s
+        readings.newer.update(names)
 
     def missing(self, device: int) -> list[str]:
         """Return the readings of a device that are missing."""
@@ -47,8 +47,8 @@ class ExpectedReadings:
 
     def lacks(self, device: int, name: str) -> bool:
         """Return whether a reading of a device is missing, also one that is not among the names."""
-        seen = self._seen.get(device)
-        return seen is None or (name not in seen.newer and name not in seen.older)
+        readings = self._readings.get(device)
+        return readings is None or (name not in readings.newer and name not in readings.older)
 
 
 class SeenReadings:

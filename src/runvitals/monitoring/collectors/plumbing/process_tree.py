@@ -49,10 +49,10 @@ class ProcessTree:
     def newcomers(self, members: Container[int], mono_s: float) -> list[tuple[int, int]]:
         """(PID, parent's PID) of the new processes since the last call, parents before children."""
         text = os.pread(self._loadavg.fd, 64, 0)
-        seen = text[text.rfind(b" ") :]
-        if seen == self._seen:
+        last_pid = text[text.rfind(b" ") :]
+        if last_pid == self._seen:
             return []
-        last = int(seen)
+        last = int(last_pid)
         if 0 <= last - self._last <= FEW and last != 0:
             candidates: Iterable[int] = range(self._last + 1, last + 1)
         elif self._listing.due(mono_s):
@@ -67,7 +67,7 @@ class ProcessTree:
         else:
             return []
         self._last = last
-        self._seen = seen if last else b""
+        self._seen = last_pid if last else b""
         if self._live:
             candidates = self._of_our_sessions(candidates, members)
         return self._find_related(candidates, members)

@@ -186,8 +186,8 @@ class Tpu:
         missing: dict[int, dict[str, str]] = {}
         for index in range(len(self._ids)):
             prefix = f"tpu.{index}."
-            written = [key.removeprefix(prefix) for key in tick.gauges if key.startswith(prefix)]
-            self._expected.note(index, written, tick.mono_s)
+            names = [key.removeprefix(prefix) for key in tick.gauges if key.startswith(prefix)]
+            self._expected.note(index, names, tick.mono_s)
             missing[index] = dict.fromkeys(self._expected.missing(index), UNREPORTED)
         return explain(missing, "TPU")
 

@@ -115,5 +115,5 @@ def ports(environ: Mapping[str, str], chips: int) -> list[int]:
         ([8431, 8432], [8431, 8432, 8433, 8434])
     """
     words = environ.get("TPU_RUNTIME_METRICS_PORTS", "").replace(",", " ").split()
-    named = [int(word) for word in words if word.isdecimal() and 0 < int(word) < 65536]
-    return list(dict.fromkeys(named)) or list(range(FIRST_PORT, FIRST_PORT + max(chips, 1)))
+    numbers = [int(word) for word in words if word.isdecimal() and 0 < int(word) < 65536]
+    return list(dict.fromkeys(numbers)) or list(range(FIRST_PORT, FIRST_PORT + max(chips, 1)))

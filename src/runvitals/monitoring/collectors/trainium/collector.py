@@ -170,8 +170,8 @@ class Trainium:
         if driver != self._driver:
             self._driver = driver
 
-    def _notice_losses(self, tick: Tick, here: set[int]) -> None:
-        lost = (self._ids | self._lost) - here
+    def _notice_losses(self, tick: Tick, ids: set[int]) -> None:
+        lost = (self._ids | self._lost) - ids
         for name, level, indices, words in (
             ("device_lost", "error", lost - self._lost, "is gone from the driver"),
             ("device_back", "info", self._lost - lost, "is back"),
@@ -179,7 +179,7 @@ class Trainium:
             for index in sorted(indices):
                 text = f"Neuron device {index} {words}"
                 tick.events.append({"name": name, "level": level, "device": f"neuron{index}", "text": text})
-        self._ids, self._lost = here, lost
+        self._ids, self._lost = ids, lost
 
     # -- neuron-ls
 

@@ -28,11 +28,11 @@ class RunningTotals:
         (None, {'done': 7.0})
     """
 
-    __slots__ = ("_counts_periods", "_last", "_sums", "_written")
+    __slots__ = ("_begun", "_counts_periods", "_last", "_sums")
 
     def __init__(self) -> None:
         self._sums: dict[str, float] = {}
-        self._written: set[str] = set()
+        self._begun: set[str] = set()
         self._last: dict[tuple[object, str], float] = {}
         self._counts_periods: set[tuple[object, str]] = set()
 
@@ -72,5 +72,5 @@ class RunningTotals:
     def write(self, counters: dict[str, float]) -> None:
         """Write the sums into the counters."""
         for key, total in self._sums.items():
-            counters[key] = total if key in self._written else 0.0
-        self._written.update(self._sums)
+            counters[key] = total if key in self._begun else 0.0
+        self._begun.update(self._sums)

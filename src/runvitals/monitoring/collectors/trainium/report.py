@@ -259,13 +259,13 @@ def _system(groups: dict[str, Any], report: dict[str, Any]) -> None:
 def _pods(group: dict[str, Any]) -> dict[str, dict[int, Any]]:
     pods = {}
     for ours, theirs in (("cores", "neuroncores_k8s_info"), ("devices", "neurondevices_k8s_info")):
-        named = {
+        devices = {
             index: pod
             for name, pod in _object(group.get(theirs)).items()
             if (index := _index(name)) is not None
         }
-        if named:
-            pods[ours] = named
+        if devices:
+            pods[ours] = devices
     return pods
 
 

@@ -48,9 +48,11 @@ class RunProcessFilter:
             is_own = self._is_own(process, run)
             if is_own:
                 own.append(process)
-            seen = cores[source(process)] = self._cores.get(source(process), set()) | set(cores_of(process))
+            used_cores = cores[source(process)] = self._cores.get(source(process), set()) | set(
+                cores_of(process)
+            )
             fact: dict[str, object] = {name: process[name] for name in ("pid", "tag") if name in process}
-            listed.append({**fact, "run": is_own, "cores": sorted(seen)})
+            listed.append({**fact, "run": is_own, "cores": sorted(used_cores)})
         self._cores = cores
         self.processes = listed
         self.unknown = 0 if own else len(listed)

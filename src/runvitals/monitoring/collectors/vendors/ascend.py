@@ -70,7 +70,7 @@ def _npu(heads: Sequence[str], cells: Sequence[str]) -> Row:
     values = _values(heads, _NPU, cells)
     return {
         "npu": int(words[0]),
-        "name": " ".join(words[_place("name", heads[0].split()) :]),
+        "name": " ".join(words[_title_index("name", heads[0].split()) :]),
         "health": healthy(cells[1]),
         "power": values.get("power", ""),
         "temp": values.get("temp", ""),
@@ -82,7 +82,7 @@ def _chip(heads: Sequence[str], cells: Sequence[str]) -> Row:
     words = cells[0].split()
     values = _values(heads, _CHIP, cells)
     row: Row = {"chip": int(words[0]), "pci": cells[1], "load": values.get("aicore", "NA")}
-    position = _place("phy-id", heads[0].split())
+    position = _title_index("phy-id", heads[0].split())
     if position < len(words):
         row["index"] = words[position]
     pairs = [values[name].partition("/") for name in ("hbm-usage", "memory-usage") if name in values]
@@ -91,7 +91,7 @@ def _chip(heads: Sequence[str], cells: Sequence[str]) -> Row:
     return row
 
 
-def _place(title: str, titles: Sequence[str]) -> int:
+def _title_index(title: str, titles: Sequence[str]) -> int:
     return titles.index(title) if title in titles else 1
 
 

@@ -124,13 +124,13 @@ class KnownDevices:
         self._origin = origin
         self._about: dict[int, dict[str, object]] = {}
         self._numbers: dict[str, int] = {}
-        self._here: dict[int, str] | None = None
+        self._names: dict[int, str] | None = None
         self._lost: dict[int, str] = {}
 
     @property
     def count(self) -> int:
         """The number of devices in the last output."""
-        return len(self._here or ())
+        return len(self._names or ())
 
     def devices(
         self, rows: Iterable[Row], readings: Iterable[Reading], names: Mapping[str, Sequence[str]]
@@ -160,7 +160,7 @@ class KnownDevices:
     def changes(self, devices: Iterable[VendorDevice], offset: int) -> list[dict[str, object]]:
         """Events for devices that are missing since the last output, or have come back."""
         now = {device.index: _title(device, offset) for device in devices}
-        before, self._here = self._here, now
+        before, self._names = self._names, now
         events: list[dict[str, object]] = []
         if before is None:
             return events
@@ -240,18 +240,18 @@ def write(tick: Tick, devices: Iterable[VendorDevice], offset: int) -> None:
 
 def _identity(row: Row, names: Mapping[str, Sequence[str]]) -> dict[str, object]:
     identity: dict[str, object] = {}
-    for what, candidates in names.items():
+    for field, candidates in names.items():
         for name in candidates:
             text = _printable(str(row.get(name, "")))
-            if what == "pci":
+            if field == "pci":
                 text = pci.normal(text)
-            if what == "index":
+            if field == "index":
                 index = whole(text, MAX_INDEX)
                 if index is not None:
                     identity["index"] = index
                     break
             elif text.strip("[]").lower() not in UNKNOWN:
-                identity[what] = text
+                identity[field] = text
                 break
     return identity
 
@@ -266,5 +266,5 @@ def _who(identity: Mapping[str, object]) -> str:
 
 
 def _title(device: VendorDevice, offset: int) -> str:
-    who = [str(device.identity[what]) for what in ("name", "pci") if what in device.identity]
+    who = [str(device.identity[field]) for field in ("name", "pci") if field in device.identity]
     return f"gpu.{device.index + offset}" + (f" ({', '.join(who)})" if who else "")

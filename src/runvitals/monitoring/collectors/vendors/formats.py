@@ -99,7 +99,7 @@ def without_unknown(text: str) -> str:
     """
     text = _with_na(text, _find_bracketed(text))
     small = text.lower()
-    return _with_na(text, [span for wordy in _WORDY for span in _places(small, wordy)])
+    return _with_na(text, [span for wordy in _WORDY for span in _spans_of(small, wordy)])
 
 
 def _with_na(text: str, spans: Iterable[tuple[int, int]]) -> str:
@@ -109,7 +109,7 @@ def _with_na(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return text
 
 
-def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
+def _spans_of(text: str, part: str) -> Iterator[tuple[int, int]]:
     start = text.find(part)
     while start >= 0:
         yield start, start + len(part)
@@ -172,13 +172,13 @@ def tree(text: str, start: str) -> list[Row]:
     """
     rows: list[Row] = []
     above: list[tuple[int, str]] = []
-    left: int | None = None
+    start_indent: int | None = None
     for line in text.splitlines():
         name, colon, value = line.rstrip().partition(" : ")
         indent, name = len(name) - len(name.lstrip()), name.strip()
-        if not colon and name.startswith(start) and left in (None, indent):
+        if not colon and name.startswith(start) and start_indent in (None, indent):
             rows.append({"": name[len(start) :].strip()})
-            above, left = [], indent
+            above, start_indent = [], indent
             continue
         if not colon:
             name, colon, value = name.removesuffix(":").rstrip().partition(": ")

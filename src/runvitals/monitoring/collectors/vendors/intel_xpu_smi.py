@@ -142,10 +142,8 @@ class XpuSmi:
         missing: dict[int, dict[str, str]] = {}
         for index in self._numbers:
             prefix = f"gpu.{index}."
-            written = (
-                key for key in EXPECTED if prefix + key in tick.gauges or prefix + key in tick.counters
-            )
-            self._expected.note(index, written, tick.mono_s)
+            names = (key for key in EXPECTED if prefix + key in tick.gauges or prefix + key in tick.counters)
+            self._expected.note(index, names, tick.mono_s)
             missing[index] = {
                 key: failure or (NEEDS_PERMISSION if key in unseen else UNREPORTED)
                 for key in self._expected.missing(index)

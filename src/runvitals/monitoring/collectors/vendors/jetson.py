@@ -94,8 +94,8 @@ class JetsonSysfs:
         complete(device)
         write(tick, [device], 0)
         prefix = f"gpu.{self._index}."  # also of what tegrastats has written
-        written = [key.removeprefix(prefix) for key in tick.gauges if key.startswith(prefix)]
-        self._expected.note(self._index, written, tick.mono_s)
+        names = [key.removeprefix(prefix) for key in tick.gauges if key.startswith(prefix)]
+        self._expected.note(self._index, names, tick.mono_s)
         absent = dict.fromkeys(self._expected.missing(self._index), UNREPORTED)
         if absent != self.absent:
             self.absent = absent

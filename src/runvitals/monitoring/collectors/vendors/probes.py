@@ -67,15 +67,15 @@ class VendorProbe:
 
     def count(self, scope: Scope) -> int:
         """Return an upper bound of the number of its devices."""
-        shown = self._shown(scope) if self._shown is not None else 0
-        return max(len(self.cards(scope)), _files(scope.path(self._numbered)), shown)
+        listed_devices = self._shown(scope) if self._shown is not None else 0
+        return max(len(self.cards(scope)), _files(scope.path(self._numbered)), listed_devices)
 
     def __call__(self, scope: Scope) -> Collector:
         """Run the probe. Raises `Absent` if this machine has no such device."""
         if not self.cards(scope) and not any(os.path.exists(scope.path(node)) for node in self.nodes):
-            seen = [f"no PCI device of vendor {self.vendor_id}"] if self.vendor_id else []
-            seen += [f"no {node}" for node in self.nodes]
-            raise Absent(f"no {self.title} here: {', '.join(seen)}")
+            absences = [f"no PCI device of vendor {self.vendor_id}"] if self.vendor_id else []
+            absences += [f"no {node}" for node in self.nodes]
+            raise Absent(f"no {self.title} here: {', '.join(absences)}")
         module = f"runvitals.monitoring.collectors.vendors.{self.name}"
         __import__(module)
         collector: Collector = sys.modules[module].probe(scope)

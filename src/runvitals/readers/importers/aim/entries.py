@@ -110,10 +110,10 @@ class AimDatabase:
         Raises:
             OSError: the database is damaged.
         """
-        found = self._database.iteritems()
-        found.seek(_BLOBS[:-1] + b"\xff")  # the contents come before
+        contents = self._database.iteritems()
+        contents.seek(_BLOBS[:-1] + b"\xff")  # the contents come before
         try:
-            for key, value in found:
+            for key, value in contents:
                 try:
                     path = path_of(key)
                 except ValueError:

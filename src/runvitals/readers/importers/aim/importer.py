@@ -155,19 +155,19 @@ class _RunImport:
         self._row = {}
 
     def _context(self, point: AimPoint) -> Mapping[str, Any]:
-        found = self._run.contexts.get(point.context)
-        return found if isinstance(found, Mapping) else {}
+        context = self._run.contexts.get(point.context)
+        return context if isinstance(context, Mapping) else {}
 
     def _write_object(self, point: AimPoint) -> None:
         value = point.value if isinstance(point.value, dict) else {}
         several = [value[number] for number in sorted(n for n in value if isinstance(n, int))]
         items: list[dict[str, Any]] = []
         kinds: dict[str, None] = {}
-        for number, one in enumerate(several) if several else [(None, value)]:
-            made = self._item(point, one if isinstance(one, dict) else {}, number)
-            if made is not None:
-                kinds[made[0]] = None
-                items.append(made[1])
+        for number, element in enumerate(several) if several else [(None, value)]:
+            typed_item = self._item(point, element if isinstance(element, dict) else {}, number)
+            if typed_item is not None:
+                kinds[typed_item[0]] = None
+                items.append(typed_item[1])
         if items:
             name = series_name(point.name, self._context(point))
             self._draft.media(point.time_ms, point.step, name, next(iter(kinds)), items)
@@ -194,9 +194,9 @@ class _RunImport:
 
     def _content(self, point: AimPoint, number: int | None) -> bytes | None:
         """Return the content of an object; the key of its first field leads to it."""
-        place = point.key[: point.key.index(b"\xfeval\xfe\xfe") + 15]
+        prefix = point.key[: point.key.index(b"\xfeval\xfe\xfe") + 15]
         within = b"" if number is None else b"\xfe" + number.to_bytes(8, "big") + b"\xfe"
-        return self._database.content(place + within + b"data\xfe")
+        return self._database.content(prefix + within + b"data\xfe")
 
 
 def _type_of(value: Mapping[str, Any]) -> str:

@@ -102,7 +102,7 @@ class AimRepository:
         run.contexts = tree.get("contexts", {})
         run.changed_s = max(
             os.stat(os.path.join(folder, name)).st_mtime
-            for folder in (self._place("meta", hash), self._place("seqs", hash))
+            for folder in (self._folder_of("meta", hash), self._folder_of("seqs", hash))
             if os.path.isdir(folder)
             for name in (".", *os.listdir(folder))
         )
@@ -135,13 +135,13 @@ class AimRepository:
 
     def has_series(self, hash: str) -> bool:
         """Return whether a run tracked something."""
-        return os.path.isdir(self._place("seqs", hash))
+        return os.path.isdir(self._folder_of("seqs", hash))
 
-    def _place(self, part: str, hash: str) -> str:
+    def _folder_of(self, part: str, hash: str) -> str:
         return os.path.join(self._folder, part, "chunks", hash)
 
     def _open(self, part: str, hash: str) -> AimDatabase:
-        return AimDatabase(self._place(part, hash))
+        return AimDatabase(self._folder_of(part, hash))
 
     def _read_about(self) -> dict[str, AimRun]:
         path = os.path.join(self._folder, "run_metadata.sqlite")

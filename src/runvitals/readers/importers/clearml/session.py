@@ -112,13 +112,13 @@ def unpack(path: str, into: str) -> None:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            kept = [entry for entry in archive.infolist() if entry.filename.startswith(_KEPT)]
-            names = [entry.filename for entry in kept]
+            entries = [entry for entry in archive.infolist() if entry.filename.startswith(_KEPT)]
+            names = [entry.filename for entry in entries]
             if TASK not in names:
                 raise ValueError(f"{path} is no session of ClearML: it has no {TASK}")
-            if len(kept) > _MOST_FILES:
-                raise ValueError(f"{path} has {len(kept):,} files; at most {_MOST_FILES:,} are allowed")
-            if sum(entry.file_size for entry in kept) > max(_UNPACKED, _TIMES * os.stat(path).st_size):
+            if len(entries) > _MOST_FILES:
+                raise ValueError(f"{path} has {len(entries):,} files; at most {_MOST_FILES:,} are allowed")
+            if sum(entry.file_size for entry in entries) > max(_UNPACKED, _TIMES * os.stat(path).st_size):
                 raise ValueError(f"{path} unpacks to more than {_TIMES} times its size")
             archive.extractall(into, names)
     except _DAMAGED as error:

@@ -88,17 +88,19 @@ def columns_of(table: Table) -> TableColumns:
         for content, cell in zip(contents, cells, strict=False):
             if not is_empty(cell):
                 content.add(line, cell)
-    time = _named(table.header, _TIMES, [each.filled and each.times * 2 > each.filled for each in contents])
-    others = [each for place, each in enumerate(contents) if place != time]
+    time = _column_named(
+        table.header, _TIMES, [each.filled and each.times * 2 > each.filled for each in contents]
+    )
+    others = [each for index, each in enumerate(contents) if index != time]
     mark = _mark_of(table, others)
     numeric = [each.filled > 0 and each.numbers[mark] == each.filled for each in contents]
-    step = _named(table.header, _STEPS, numeric)
+    step = _column_named(table.header, _STEPS, numeric)
     values = {
-        place: name
-        for place, name in enumerate(table.header)
-        if place not in (step, time) and contents[place].filled and not _repeats(table.header, name, time)
+        index: name
+        for index, name in enumerate(table.header)
+        if index not in (step, time) and contents[index].filled and not _repeats(table.header, name, time)
     }
-    if not any(contents[place].numbers[mark] for place in values):
+    if not any(contents[index].numbers[mark] for index in values):
         names = ", ".join(repr(name[:40]) for name in table.header[:10])
         raise ValueError(f"{table.path}: no numeric column besides step and time; the columns are {names}")
     first_ms = None if time is None else _earliest(table, time)
@@ -124,7 +126,7 @@ def _check_length(table: Table, line: int, cells: Sequence[str]) -> None:
         )
 
 
-def _named(header: Sequence[str], names: Sequence[str], suits: Sequence[object]) -> int | None:
+def _column_named(header: Sequence[str], names: Sequence[str], suits: Sequence[object]) -> int | None:
     """Return the position of the column with the likeliest of these names whose cells suit."""
     lower = [name.lower() for name in header]
     for name in names:
@@ -146,9 +148,9 @@ def _mark_of(table: Table, contents: Sequence[_Content]) -> DecimalMark:
             if mark not in marks or line < marks[mark][0]:
                 marks[mark] = line, content.examples[mark]
     if "." in marks and "," in marks:
-        (first, one), (second, other) = marks["."], marks[","]
+        (first, dot), (second, comma) = marks["."], marks[","]
         raise ValueError(
-            f"{table.path}: line {first} has {one!r} with a decimal point, line {second} has {other!r} with "
+            f"{table.path}: line {first} has {dot!r} with a decimal point, line {second} has {comma!r} with "
             "a decimal comma; one file must use one of them"
         )
     if "," in marks:

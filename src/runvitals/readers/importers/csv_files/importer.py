@@ -114,17 +114,17 @@ class _Rows:
     def __iter__(self) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
         for _, cells in self._table.rows():
             values = {
-                name: _value(cells[place], self._columns)
-                for place, name in self._columns.values.items()
-                if place < len(cells) and not is_empty(cells[place])
+                name: _value(cells[index], self._columns)
+                for index, name in self._columns.values.items()
+                if index < len(cells) and not is_empty(cells[index])
             }
             yield self._time(cells), self._step(cells), values
 
     def _step(self, cells: Sequence[str]) -> float | None:
-        place = self._columns.step
-        if place is None or place >= len(cells) or is_empty(cells[place]):
+        index = self._columns.step
+        if index is None or index >= len(cells) or is_empty(cells[index]):
             return None
-        step = number(cells[place], self._columns.mark)
+        step = number(cells[index], self._columns.mark)
         if step is None:
             return None
         self._repeated += step in self._steps
@@ -133,9 +133,9 @@ class _Rows:
 
     def _time(self, cells: Sequence[str]) -> int:
         """Return the time of a row: that of the row before, if it has none."""
-        place = self._columns.time
-        if place is not None and place < len(cells) and not is_empty(cells[place]):
-            moment = time_ms(cells[place])
+        index = self._columns.time
+        if index is not None and index < len(cells) and not is_empty(cells[index]):
+            moment = time_ms(cells[index])
             if moment is None:
                 self._unreadable += 1
             else:

@@ -132,15 +132,15 @@ class _Bounded(io.RawIOBase):
 
     def __init__(self, content: gzip.GzipFile, path: str) -> None:
         self._content, self._path = content, path
-        self._left = max(_UNPACKED[0], _UNPACKED[1] * os.stat(path).st_size)
+        self._bytes_left = max(_UNPACKED[0], _UNPACKED[1] * os.stat(path).st_size)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         block = self._content.read(len(buffer))
-        self._left -= len(block)
-        if self._left < 0:
+        self._bytes_left -= len(block)
+        if self._bytes_left < 0:
             raise ValueError(f"{self._path}: it unpacks to more than {_UNPACKED[1]} times its size")
         buffer[: len(block)] = block
         return len(block)
@@ -203,14 +203,14 @@ def _agreement(lines: list[str], separator: str) -> tuple[float, int]:
 def _distinct(header: list[str]) -> tuple[str, ...]:
     """Return different names: the second `loss` is `loss 2`, and the fourth without a name `column 4`."""
     names: list[str] = []
-    seen: Counter[str] = Counter()
-    for place, cell in enumerate(header, 1):
-        name = cell.strip() or f"column {place}"
-        seen[name] += 1
-        while seen[name] > 1 and (numbered := f"{name} {seen[name]}") in seen:
-            seen[name] += 1
-        if seen[name] > 1:
-            seen[numbered] += 1
+    counts: Counter[str] = Counter()
+    for position, cell in enumerate(header, 1):
+        name = cell.strip() or f"column {position}"
+        counts[name] += 1
+        while counts[name] > 1 and (numbered := f"{name} {counts[name]}") in counts:
+            counts[name] += 1
+        if counts[name] > 1:
+            counts[numbered] += 1
             name = numbered
         names.append(name)
     return tuple(names)

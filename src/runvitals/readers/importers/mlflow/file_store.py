@@ -31,7 +31,7 @@ class MlflowFileStore:
         self._roots = [folder] if artifacts is None else [folder, os.path.abspath(artifacts)]
         self.total = self.deleted = self.unreadable = 0
         self.damaged: dict[str, str] = {}
-        self._places: dict[str, str] = {}
+        self._run_folders: dict[str, str] = {}
         if not any(os.path.isfile(os.path.join(path, _DESCRIPTION)) for path in _folders(folder)):
             raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
 
@@ -59,7 +59,7 @@ class MlflowFileStore:
                 except OSError as error:
                     self.damaged[os.path.relpath(folder, self._folder)] = str(error)
                     continue
-                self._places[run.id] = folder
+                self._run_folders[run.id] = folder
                 yield run
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
@@ -67,7 +67,7 @@ class MlflowFileStore:
 
         A line that is not a value, such as a cut one, is left out.
         """
-        for key, path in _files(os.path.join(self._places[run.id], "metrics")):
+        for key, path in _files(os.path.join(self._run_folders[run.id], "metrics")):
             with open(path, encoding="utf-8", errors="replace") as file:
                 for line in text_lines(file, _LINE_CHARACTERS):
                     metric = _metric(key, line)
@@ -78,7 +78,7 @@ class MlflowFileStore:
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
         """Return the files of a run, if they are on this machine."""
-        inside = os.path.join(self._places[run.id], "artifacts")  # where they are if the store was moved
+        inside = os.path.join(self._run_folders[run.id], "artifacts")  # where they are if the store was moved
         if any(_files(inside)):
             return local_artifacts(inside, self._folder, self._roots)
         return local_artifacts(run.artifact_uri, self._folder, self._roots)

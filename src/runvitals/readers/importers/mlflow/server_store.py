@@ -123,11 +123,11 @@ class MlflowServerStore:
             file.write(content)
         return copy
 
-    def _pages(self, what: str, field: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _pages(self, path: str, field: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         token = None
         while True:
             body = {**query, **({"page_token": token} if token else {})}
-            page = self._api.post(f"{_API}/{what}", body)
+            page = self._api.post(f"{_API}/{path}", body)
             yield from page.get(field, ())
             token = page.get("next_page_token")
             if not token:

@@ -112,16 +112,16 @@ class NeptuneExport:
         chosen = pc.field("run_id") == run.id
         if run.project:
             chosen &= pc.field("project_id") == run.project
-        tables, left = [], _MOST_BYTES
+        tables, bytes_left = [], _MOST_BYTES
         for file in run.files:
-            found = dataset.dataset(file, format="parquet")
+            parquet = dataset.dataset(file, format="parquet")
             batches = []
-            for batch in found.to_batches(filter=chosen, batch_size=_BATCH_ROWS, batch_readahead=1):
-                left -= batch.nbytes
-                if left < 0:
+            for batch in parquet.to_batches(filter=chosen, batch_size=_BATCH_ROWS, batch_readahead=1):
+                bytes_left -= batch.nbytes
+                if bytes_left < 0:
                     raise ValueError(f"{file}: the run has more than {_MOST_BYTES >> 30} GiB of values")
                 batches.append(batch)
-            tables.append(pa.Table.from_batches(batches, found.schema))
+            tables.append(pa.Table.from_batches(batches, parquet.schema))
         return RunRows(pa.concat_tables(tables, promote_options="permissive"))
 
 
@@ -164,8 +164,8 @@ class RunRows:
 def _files(path: str, refused: list[str]) -> list[str]:
     if not os.path.isdir(path):
         return [checked_file(path)]
-    found = files_below(path, lambda name: name.endswith(".parquet"), refused)
-    files = sorted(os.path.join(folder, name) for folder, names in found for name in names)
+    folders = files_below(path, lambda name: name.endswith(".parquet"), refused)
+    files = sorted(os.path.join(folder, name) for folder, names in folders for name in names)
     if not files:
         raise FileNotFoundError(f"there is no Parquet file of neptune-exporter in {path}")
     return files

@@ -99,8 +99,8 @@ class WandbServer:
         cursor = None
         variables = {"entity": entity, "project": project, "count": _PAGE_RUNS, "order": "+created_at"}
         while True:
-            found = self._project(_RUNS, {**variables, "cursor": cursor})
-            self.total, page = int(found.get("runCount") or 0), found["runs"]
+            answer = self._project(_RUNS, {**variables, "cursor": cursor})
+            self.total, page = int(answer.get("runCount") or 0), answer["runs"]
             yield from (edge["node"] for edge in page["edges"])
             cursor = page["pageInfo"].get("endCursor")
             if not page["pageInfo"]["hasNextPage"] or not cursor:

@@ -143,7 +143,7 @@ class Panel:
             run_sets: the ids of all run sets of its block.
         """
         columns, rows = SMALL_PANEL_SIZE if self.kind in _SMALL_KINDS else USUAL_PANEL_SIZE
-        given = {"x": self.x, "across": _expression(self.across), **self.settings}
+        settings = {"x": self.x, "across": _expression(self.across), **self.settings}
         return {
             "id": self.id,
             "kind": self.kind,
@@ -152,7 +152,10 @@ class Panel:
             "rows": self.rows or rows,
             "run_sets": list(self.run_sets or run_sets),
             "settings": panel_settings(
-                self.kind, metrics=[_expression(name) for name in self.metrics], pattern=self.pattern, **given
+                self.kind,
+                metrics=[_expression(name) for name in self.metrics],
+                pattern=self.pattern,
+                **settings,
             ),
             "queries": self._queries(),
             "zoom": None if self.zoom is None else {"min": self.zoom[0], "max": self.zoom[1]},
@@ -192,11 +195,11 @@ class Panel:
             stored["id"],
             stored.get("frozen_ms"),
         )
-        made = panel.as_json(())
+        defaults = panel.as_json(())
         queries = [{name: text for name, text in query.items() if text} for query in stored["queries"]]
-        if made["queries"] == queries:
+        if defaults["queries"] == queries:
             settings = {
-                name: value for name, value in settings.items() if made["settings"].get(name) != value
+                name: value for name, value in settings.items() if defaults["settings"].get(name) != value
             }
         panel.settings = settings
         return panel
@@ -295,11 +298,11 @@ def _expression(name: str) -> str:
 
 def _name(expression: str) -> str:
     """Return the metric of an expression that `_expression` made; any other stays as it is."""
-    for prefix, shown in (("logged:", ""), (_SYSTEM, _SYSTEM)):
+    for prefix, replacement in (("logged:", ""), (_SYSTEM, _SYSTEM)):
         if expression.startswith(f'{prefix}"'):
             try:
                 name = json.loads(expression.removeprefix(prefix))
             except ValueError:  # an expression that only begins like one name
                 return expression
-            return f"{shown}{name}"
+            return f"{replacement}{name}"
     return expression

@@ -84,33 +84,33 @@ def chart_of(lines: Sequence[PanelLine], title: str, logarithmic: bool = False) 
         lines = [
             line._replace(points=[(x, math.log10(y)) for x, y in line.points if y > 0]) for line in lines
         ]
-    shown = [line for line in lines if line.points]
-    if not shown:
+    drawn = [line for line in lines if line.points]
+    if not drawn:
         return None
     plot = _Plot(
-        _range([x for line in shown for x, _ in line.points]),
-        _range([y for line in shown for _, y in line.points]),
+        _range([x for line in drawn for x, _ in line.points]),
+        _range([y for line in drawn for _, y in line.points]),
     )
     strokes = [
-        Stroke([plot.place(x, y) for x, y in line.points], line.color, about=line.label) for line in shown
+        Stroke([plot.place(x, y) for x, y in line.points], line.color, about=line.label) for line in drawn
     ]
-    names = [(line.label, line.color) for line in shown]
+    names = [(line.label, line.color) for line in drawn]
     return Drawing(title, _HEIGHT, [*plot.grid(logarithmic), *strokes], names)
 
 
 def bars_of(marks: Sequence[MarkedValue], title: str) -> list[Drawing]:
     """Return bars from zero, one below the other, in drawings that fit on a page."""
-    shown = marks[:_SHOWN_BARS]
-    reach = max((abs(mark.y) for mark in shown), default=0.0) or 1.0
+    drawn = marks[:_SHOWN_BARS]
+    reach = max((abs(mark.y) for mark in drawn), default=0.0) or 1.0
     room = WIDTH - _BAR_LEFT - _BAR_RIGHT
-    zero = _BAR_LEFT + (room / 2 if any(mark.y < 0 for mark in shown) else 0)
+    zero = _BAR_LEFT + (room / 2 if any(mark.y < 0 for mark in drawn) else 0)
     scale = (WIDTH - _BAR_RIGHT - zero) / reach
     drawings = []
-    for first in range(0, len(shown), _BARS_TOGETHER):
-        part = shown[first : first + _BARS_TOGETHER]
+    for first in range(0, len(drawn), _BARS_TOGETHER):
+        part = drawn[first : first + _BARS_TOGETHER]
         shapes: list[Shape] = []
-        for place, mark in enumerate(part):
-            top, width = place * _BAR_HEIGHT, abs(mark.y) * scale
+        for row, mark in enumerate(part):
+            top, width = row * _BAR_HEIGHT, abs(mark.y) * scale
             left = zero - width if mark.y < 0 else zero
             shapes += [
                 PlacedText(_BAR_LEFT - 8, top + 13, _short(mark.label), "end"),
@@ -144,15 +144,15 @@ def parallel_of(axes: Sequence[FieldAxis], runs: Sequence[tuple[str, str]], titl
     heights = []
     for number, axis in enumerate(axes):
         x = _AXIS_LEFT + number * step
-        places, ticks_of_axis = _axis(axis)
-        heights.append(places)
+        levels, ticks_of_axis = _axis(axis)
+        heights.append(levels)
         shapes += [
             Stroke([(x, _AXIS_TOP), (x, _HEIGHT - _BOTTOM)], _GRID, 1.0),
             PlacedText(x, _AXIS_TOP - 10, _short(axis.name), "middle"),
             *(PlacedText(x - 5, _level(at) + 4, _short(text), "end") for at, text in ticks_of_axis),
         ]
     for run, (name, color) in enumerate(runs):
-        for part in _whole_parts([places[run] for places in heights]):
+        for part in _whole_parts([levels[run] for levels in heights]):
             points = [(_AXIS_LEFT + number * step, _level(at)) for number, at in part]
             shapes.append(
                 Stroke(points, color, 1.2, name) if len(points) > 1 else Dot(*points[0], color, name)
@@ -217,27 +217,27 @@ def _axis(axis: FieldAxis) -> tuple[list[float | None], list[tuple[float, str]]]
     numbers = axis.numbers
     if numbers is not None:
         low, high = _range([value for value in numbers if value is not None])
-        places = [None if value is None else (value - low) / (high - low) for value in numbers]
-        return places, [((value - low) / (high - low), f"{value:.4g}") for value in ticks(low, high)]
+        levels = [None if value is None else (value - low) / (high - low) for value in numbers]
+        return levels, [((value - low) / (high - low), f"{value:.4g}") for value in ticks(low, high)]
     texts = sorted({text_of(value) for value in axis.values if value is not None})
-    where = {text: place / max(1, len(texts) - 1) for place, text in enumerate(texts)}
-    named = [(place, text) for text, place in where.items()]
-    return [None if value is None else where[text_of(value)] for value in axis.values], named[:_SHOWN_VALUES]
+    where = {text: number / max(1, len(texts) - 1) for number, text in enumerate(texts)}
+    labels = [(level, text) for text, level in where.items()]
+    return [None if value is None else where[text_of(value)] for value in axis.values], labels[:_SHOWN_VALUES]
 
 
-def _whole_parts(places: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
-    """Yield the places that follow each other, each with its number."""
+def _whole_parts(levels: Sequence[float | None]) -> Iterator[list[tuple[int, float]]]:
+    """Yield the levels that follow each other, each with its number."""
     part: list[tuple[int, float]] = []
-    for number, place in enumerate([*places, None]):
-        if place is not None:
-            part.append((number, place))
+    for number, level in enumerate([*levels, None]):
+        if level is not None:
+            part.append((number, level))
         elif part:
             yield part
             part = []
 
 
-def _level(place: float) -> float:
-    return _HEIGHT - _BOTTOM - place * (_HEIGHT - _BOTTOM - _AXIS_TOP)
+def _level(share: float) -> float:
+    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _AXIS_TOP)
 
 
 def _short(text: str) -> str:

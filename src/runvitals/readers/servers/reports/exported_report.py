@@ -84,9 +84,11 @@ def _media(answer: Mapping[str, Any]) -> Iterator[str]:
                 yield item["sha256"]
 
 
-def _image(connection: ApiConnection, path: str, digest: str, known: Mapping[str, bytes]) -> dict[str, bytes]:
+def _image(
+    connection: ApiConnection, path: str, digest: str, images: Mapping[str, bytes]
+) -> dict[str, bytes]:
     """Return the content of an image by its SHA-256; nothing if it is gone, or one too many."""
-    if digest in known or len(known) >= MAX_IMAGES:
+    if digest in images or len(images) >= MAX_IMAGES:
         return {}
     try:
         content = connection.get_file(path)

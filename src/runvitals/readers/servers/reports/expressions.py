@@ -135,10 +135,10 @@ class _Parser:
             raise self._problem("a metric, a number or (")
         if name[0] in ("logged", "system") and self._take(":"):
             quoted = self._match(_QUOTED)
-            named = self._match(_NAME) if quoted is None else None
-            if quoted is None and named is None:
+            word = self._match(_NAME) if quoted is None else None
+            if quoted is None and word is None:
                 raise self._problem("the name of a metric")
-            return self._metric(quoted[1] if quoted is not None else named[0] if named else "", name[0])
+            return self._metric(quoted[1] if quoted is not None else word[0] if word else "", name[0])
         if self._take("("):
             return self._call(name[0])
         return self._metric(name[0], None)
@@ -158,8 +158,8 @@ class _Parser:
         metric = NamedMetric(_ESCAPED.sub(r"\1", name), source)
         if metric not in self.metrics:
             self.metrics.append(metric)
-        place = self.metrics.index(metric)
-        return lambda values: values[place]
+        index = self.metrics.index(metric)
+        return lambda values: values[index]
 
     def _apply(self, function: Callable[..., float], *parts: Evaluate) -> Evaluate:
         self.is_plain = False
@@ -187,20 +187,20 @@ class _Parser:
         return self._text[self._at : self._at + 1]
 
     def _take(self, characters: str) -> str:
-        found = self._next()
-        if not found or found not in characters:
+        character = self._next()
+        if not character or character not in characters:
             return ""
         self._at += 1
-        return found
+        return character
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         self._next()
-        found = pattern.match(self._text, self._at)
-        if found:
-            self._at = found.end()
-        return found
+        match = pattern.match(self._text, self._at)
+        if match:
+            self._at = match.end()
+        return match
 
     def _problem(self, expected: str) -> ValueError:
-        found = repr(self._next()) if self._next() else "the end"
-        where = f"found {found} at character {self._at + 1}"
+        character = repr(self._next()) if self._next() else "the end"
+        where = f"found {character} at character {self._at + 1}"
         return ValueError(f"invalid expression {self._text!r}: expected {expected}, {where}")

@@ -32,9 +32,9 @@ def field_axes(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Fiel
     """Return the axes of parallel coordinates: those that the panel names, or in which its runs differ."""
     fields = _fields(answer)
     chosen = [_field(text) for text in (panel.get("settings") or {}).get("metrics") or ()]
-    named = [fields[name] for name in chosen if name in fields]
+    axes = [fields[name] for name in chosen if name in fields]
     usual = [axis for axis in fields.values() if len({repr(value) for value in axis.values}) > 1]
-    return named or usual[:_MAX_AXES]
+    return axes or usual[:_MAX_AXES]
 
 
 def named_runs(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -63,7 +63,7 @@ def _fields(answer: Mapping[str, Any]) -> dict[str, FieldAxis]:
     axes = [
         FieldAxis(
             f"{fact['section']}.{fact['name']}",
-            [None if place in fact["absent"] else value for place, value in enumerate(fact["values"])],
+            [None if index in fact["absent"] else value for index, value in enumerate(fact["values"])],
         )
         for fact in differences["facts"]
     ]

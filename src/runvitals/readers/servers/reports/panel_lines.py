@@ -76,15 +76,17 @@ def _of_expression(text: str, expression: Expression, answer: Mapping[str, Any])
     lead = max(parts, key=len)
     for run, part in lead:
         points = [of_metric.get((run, part)) or of_metric.get((run, "")) for of_metric in parts]
-        known = [one for one in points if one is not None]
-        if len(known) == len(points):
-            yield ReportLine(run, part, text, known[0] if expression.is_plain else combine(expression, known))
+        present = [metric_points for metric_points in points if metric_points is not None]
+        if len(present) == len(points):
+            yield ReportLine(
+                run, part, text, present[0] if expression.is_plain else combine(expression, present)
+            )
 
 
 def combine(expression: Expression, points: Sequence[Points]) -> Points:
     """Return the points of an expression: at each x of the metric that has the fewest."""
-    grid = min(points, key=lambda one: len(one.x)).x
-    columns = [list(_values_at(one, grid)) for one in points]
+    grid = min(points, key=lambda metric_points: len(metric_points.x)).x
+    columns = [list(_values_at(metric_points, grid)) for metric_points in points]
     return Points(grid, [expression.value(row) for row in zip(*columns, strict=True)])
 
 
@@ -93,27 +95,27 @@ def _values_at(points: Points, grid: Sequence[float]) -> Iterator[float | None]:
     steps = [after - before for before, after in zip(points.x, points.x[1:], strict=False)]
     longest = _GAP * statistics.median(steps) if len(steps) > 1 else math.inf
     for x in grid:
-        place = bisect_right(points.x, x) - 1
-        yield None if place < 0 or x - points.x[place] > longest else points.y[place]
+        index = bisect_right(points.x, x) - 1
+        yield None if index < 0 or x - points.x[index] > longest else points.y[index]
 
 
 def _parts(metric: NamedMetric, answer: Mapping[str, Any]) -> _Parts:
     source = metric.source or ("logged" if metric.name in answer["names"]["logged"] else "system")
-    found: _Parts = {}
+    parts: _Parts = {}
     for group in answer["lines"].get(f"{source}:{metric.name}") or ():
         for line in group["lines"]:
-            found[line["run"], ""] = Points(group["x"], line["y"], line["min"], line["max"])
+            parts[line["run"], ""] = Points(group["x"], line["y"], line["min"], line["max"])
     started = {run["id"]: run["started_ms"] for run in answer["runs"]}
     for run, devices in (answer.get("devices") or {}).items():
         zero = started.get(run, 0) if answer["x"] == "relative" else 0
         if source == "system" and devices["sampled"] is not None:
-            found |= {(run, part): points for part, points in _sampled(devices["sampled"], metric.name, zero)}
+            parts |= {(run, part): points for part, points in _sampled(devices["sampled"], metric.name, zero)}
         if source == "logged" and devices["logged"] is not None:
-            found |= {
+            parts |= {
                 (run, part): points
                 for part, points in _logged(devices["logged"], metric.name, answer["x"], zero)
             }
-    return found
+    return parts
 
 
 def _sampled(sampled: Mapping[str, Any], name: str, zero: float) -> Iterator[tuple[str, Points]]:
@@ -148,6 +150,6 @@ def _percentiles(lines: Sequence[Points], shares: Sequence[float]) -> Iterator[R
 
 def _percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
-    place = min(max(share, 0), 100) / 100 * (len(ordered) - 1)
-    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
-    return low + (high - low) * (place - math.floor(place))
+    position = min(max(share, 0), 100) / 100 * (len(ordered) - 1)
+    low, high = ordered[math.floor(position)], ordered[math.ceil(position)]
+    return low + (high - low) * (position - math.floor(position))

@@ -52,16 +52,16 @@ def chart_lines(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> list[Pan
     Raises:
         ValueError: one of its expressions is invalid.
     """
-    found = lines_of(panel, answer)
-    runs = {run["id"]: (place, run["color"]) for place, run in enumerate(answer["runs"])}
-    by_run = len({line.run for line in found}) > 1
+    run_lines = lines_of(panel, answer)
+    runs = {run["id"]: (position, run["color"]) for position, run in enumerate(answer["runs"])}
+    by_run = len({line.run for line in run_lines}) > 1
     lines = []
-    for number, line in enumerate(found):
-        place, color = runs.get(line.run, (number, None))
-        slot = (place if by_run else number) if color is None else color
+    for number, line in enumerate(run_lines):
+        position, color = runs.get(line.run, (number, None))
+        slot = (position if by_run else number) if color is None else color
         xy = zip(line.points.x, line.points.y, strict=True)
         points = [(x, y) for x, y in xy if y is not None and math.isfinite(y)]
-        lines.append(PanelLine(_label(answer, line, found), PALETTE[slot % len(PALETTE)], points))
+        lines.append(PanelLine(_label(answer, line, run_lines), PALETTE[slot % len(PALETTE)], points))
     return [line for line in lines if line.points]
 
 
@@ -184,8 +184,8 @@ def _of_lines(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> PanelTable
 def _statistic(points: Points, statistic: str) -> float:
     """Return one number of a line; NaN without values."""
     columns = {"min": points.low or points.y, "max": points.high or points.y}
-    shown = columns.get(statistic, points.y)
-    numbers = [value for value in shown if value is not None and math.isfinite(value)]
+    column = columns.get(statistic, points.y)
+    numbers = [value for value in column if value is not None and math.isfinite(value)]
     if not numbers:
         return math.nan
     if statistic == "mean":
@@ -204,7 +204,7 @@ def run_name(answer: Mapping[str, Any], run_id: str) -> str:
 
 
 def run_color(answer: Mapping[str, Any], run_id: str) -> str:
-    """Return the colour of a run: as its author chose, or by its place."""
-    places = {run["id"]: (place, run["color"]) for place, run in enumerate(answer["runs"])}
-    place, color = places.get(run_id, (0, None))
-    return PALETTE[(place if color is None else color) % len(PALETTE)]
+    """Return the colour of a run: as its author chose, or by its position."""
+    slots = {run["id"]: (position, run["color"]) for position, run in enumerate(answer["runs"])}
+    position, color = slots.get(run_id, (0, None))
+    return PALETTE[(position if color is None else color) % len(PALETTE)]

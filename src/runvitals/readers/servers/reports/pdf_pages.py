@@ -35,29 +35,29 @@ class PlainBlocks(HTMLParser):
     Example:
         >>> blocks = PlainBlocks()
         >>> blocks.feed("<h2>Rates</h2><ul><li>one</li></ul>")
-        >>> blocks.found
+        >>> blocks.tagged_texts
         [('h2', 'Rates'), ('li', 'one')]
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, str]] = []
+        self.tagged_texts: list[tuple[str, str]] = []
         self._open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         """Begin a block."""
         if tag in _BLOCKS:
-            self.found.append((tag, ""))
+            self.tagged_texts.append((tag, ""))
         elif tag == "br":
             self.handle_data(" ")
-        elif tag in ("td", "th") and self.found:
-            self.found[-1] = self.found[-1][0], self.found[-1][1] + "   "
+        elif tag in ("td", "th") and self.tagged_texts:
+            self.tagged_texts[-1] = self.tagged_texts[-1][0], self.tagged_texts[-1][1] + "   "
 
     def handle_data(self, data: str) -> None:
         """Add text to the block."""
-        if self.found:
-            tag, text = self.found[-1]
-            self.found[-1] = tag, text + (data if tag == "pre" else " ".join(data.split("\n")))
+        if self.tagged_texts:
+            tag, text = self.tagged_texts[-1]
+            self.tagged_texts[-1] = tag, text + (data if tag == "pre" else " ".join(data.split("\n")))
 
 
 def pdf_of(exported: ExportedReport) -> bytes:
@@ -101,7 +101,7 @@ def _text(markup: str) -> Iterator[Any]:
     blocks = PlainBlocks()
     blocks.feed(markup)
     styles = {"h2": "Heading2", "h3": "Heading3", "pre": "Code"}
-    for tag, text in blocks.found:
+    for tag, text in blocks.tagged_texts:
         if text.strip():
             usual = "Heading4" if tag in ("h4", "h5", "h6") else "Normal"
             yield _paragraph(f"• {text.strip()}" if tag == "li" else text.strip("\n"), styles.get(tag, usual))
@@ -165,8 +165,8 @@ def _shape(shape: Shape, height: float) -> Any:
 def _table(rows: Sequence[Sequence[str]]) -> Any:
     from reportlab.platypus import LongTable
 
-    shown = [[_paragraph(text, "Normal") for text in row[:_MAX_COLUMNS]] for row in rows]
-    return LongTable(shown, repeatRows=1)
+    cells = [[_paragraph(text, "Normal") for text in row[:_MAX_COLUMNS]] for row in rows]
+    return LongTable(cells, repeatRows=1)
 
 
 def _image(exported: ExportedReport, digest: str, about: str) -> Iterator[Any]:

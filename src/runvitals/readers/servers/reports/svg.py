@@ -26,10 +26,10 @@ def _shape(shape: Shape) -> str:
         size = f'x="{shape.x:.1f}" y="{shape.y:g}" width="{shape.width:.1f}" height="{shape.height:g}"'
         return f'<rect {size} fill="{shape.color}">{_about(shape.about)}</rect>'
     if isinstance(shape, Dot):
-        place = f'cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="5"'
-        return f'<circle {place} fill="{shape.color}">{_about(shape.about)}</circle>'
-    place = f'x="{shape.x:.1f}" y="{shape.y:.1f}" text-anchor="{shape.anchor}"'
-    return f"<text {place}>{escape(shape.text)}</text>"
+        position = f'cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="5"'
+        return f'<circle {position} fill="{shape.color}">{_about(shape.about)}</circle>'
+    position = f'x="{shape.x:.1f}" y="{shape.y:.1f}" text-anchor="{shape.anchor}"'
+    return f"<text {position}>{escape(shape.text)}</text>"
 
 
 def _about(text: str) -> str:
@@ -39,10 +39,10 @@ def _about(text: str) -> str:
 def _names(drawing: Drawing) -> str:
     if not drawing.names:
         return ""
-    named = "".join(
+    items = "".join(
         f'<li><svg viewBox="0 0 10 10"><rect width="10" height="10" fill="{color}"/></svg> '
         f"{escape(name)}</li>"
         for name, color in drawing.names[:_SHOWN_NAMES]
     )
-    left = len(drawing.names) - _SHOWN_NAMES
-    return f'<ul class="names">{named}{f"<li>and {left} more</li>" if left > 0 else ""}</ul>'
+    more = len(drawing.names) - _SHOWN_NAMES
+    return f'<ul class="names">{items}{f"<li>and {more} more</li>" if more > 0 else ""}</ul>'

@@ -16,7 +16,7 @@ from runvitals.sdk.start import resolve_settings
 
 Configuration = Mapping[str, Any] | str | os.PathLike[str]
 _EXPECTED = "the configuration of a sweep, with method and parameters"
-_made: dict[str, SweepAddress] = {}
+_addresses: dict[str, SweepAddress] = {}
 """The sweeps that this process made, by their ids: `agent` finds their projects."""
 
 
@@ -63,7 +63,7 @@ def sweep(
     finally:
         sweeps.close()
     address = SweepAddress(*project_path, str(created["id"]))
-    _made[address.sweep] = address
+    _addresses[address.sweep] = address
     notify(f"made sweep {created['id']}: {page_url(sweeps.url, address)}")
     notify(f"start its runs with `runvitals agent {address}`")
     return address.sweep
@@ -99,11 +99,11 @@ def agent(
     if function is not None and not callable(function):
         raise TypeError(f"agent(): expected a function without arguments, not {function!r}")
     settings = resolve_settings({})
-    made = _made.get(sweep_id)
+    own_address = _addresses.get(sweep_id)
     address = SweepAddress.parsed(
         sweep_id,
-        entity or (settings["entity"] if made is None else made.entity),
-        project or (settings["project"] if made is None else made.project),
+        entity or (settings["entity"] if own_address is None else own_address.entity),
+        project or (settings["project"] if own_address is None else own_address.project),
     )
     sweeps = ServerSweeps.of(_server(settings))
     try:

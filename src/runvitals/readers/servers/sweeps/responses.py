@@ -137,5 +137,5 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _invalid(name: str, value: object, allowed: str) -> ServerError:
-    shown = "" if value is None or isinstance(value, (dict, list)) else f" {value!r:.{_MAX_SHOWN}}"
-    return ServerError(f"the server sent an invalid {name}{shown}; expected {allowed}", _OK)
+    value_text = "" if value is None or isinstance(value, (dict, list)) else f" {value!r:.{_MAX_SHOWN}}"
+    return ServerError(f"the server sent an invalid {name}{value_text}; expected {allowed}", _OK)

@@ -229,13 +229,13 @@ def _replace(word: str, words: Mapping[str, Sequence[str]]) -> list[str]:
 
 def _flags(parameters: Mapping[str, Any]) -> list[str]:
     """Arguments in which a parameter that is true is a flag, and one that is false is left out."""
-    shown = []
+    flags = []
     for name, value in parameters.items():
         if value is True:
-            shown.append(f"--{name}")
+            flags.append(f"--{name}")
         elif value is not False:
-            shown.append(f"--{name}={_text(value)}")
-    return shown
+            flags.append(f"--{name}={_text(value)}")
+    return flags
 
 
 def _text(value: Any) -> str:

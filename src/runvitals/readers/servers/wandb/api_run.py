@@ -126,18 +126,18 @@ class ApiRun:
         merged: dict[Any, dict[str, Any]] = {}
         for number, row in enumerate(self._run.history()):
             row_key = ("row", number) if row.step is None else row.step
-            whole = merged.setdefault(row_key, {})
-            whole.update(row.data, _step=row.step, _timestamp=row.time_ms / 1000)
-        for whole in merged.values():
-            step = whole["_step"]
+            merged_row = merged.setdefault(row_key, {})
+            merged_row.update(row.data, _step=row.step, _timestamp=row.time_ms / 1000)
+        for merged_row in merged.values():
+            step = merged_row["_step"]
             if (min_step is not None and (step is None or step < min_step)) or (
                 max_step is not None and (step is None or step >= max_step)
             ):
                 continue
             if keys is None:
-                yield whole
-            elif all(key in whole for key in keys):
-                yield {key: whole[key] for key in keys}
+                yield merged_row
+            elif all(key in merged_row for key in keys):
+                yield {key: merged_row[key] for key in keys}
 
     def files(
         self, names: Sequence[str] | None = None, pattern: str | None = None, per_page: int = 50

@@ -94,7 +94,7 @@ class CloudWatchDestination(Destination):
         self._address = CloudWatchAddress.read(address)
         self._client = CloudWatchClient(self._address.namespace, self._address.region)
         self._lookup = DimensionLookup()
-        self._found: dict[str, str] = {}
+        self._dimension_values: dict[str, str] = {}
         self._clock = clock
         self._state = context.state
         self._request: SplitRequest | None = None
@@ -144,9 +144,9 @@ class CloudWatchDestination(Destination):
         def find(name: str) -> str:
             if name in run_values:
                 return run_values[name]
-            if name not in self._found:
-                self._found[name] = self._lookup.find(name)
-            return self._found[name]
+            if name not in self._dimension_values:
+                self._dimension_values[name] = self._lookup.find(name)
+            return self._dimension_values[name]
 
         try:
             return resolve(dimensions, find)

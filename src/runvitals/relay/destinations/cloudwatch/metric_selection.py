@@ -41,7 +41,7 @@ class MetricGlobs:
     def __init__(self, include: Sequence[str] = (), exclude: Sequence[str] = ()) -> None:
         self.include = tuple(include)
         self.exclude = tuple(exclude)
-        self._known: dict[tuple[str, ...], bool] = {}
+        self._decisions: dict[tuple[str, ...], bool] = {}
         chosen = () if self.include == NEURON_STANDARD else self.include
         self._unmatched = dict.fromkeys((*chosen, *self.exclude))
 
@@ -54,11 +54,11 @@ class MetricGlobs:
     def wants(self, reading: MetricReading) -> bool:
         """Return whether a glob selects the metric of a reading, and note which globs have matched."""
         names = spellings(reading)
-        is_wanted = self._known.get(names)
+        is_wanted = self._decisions.get(names)
         if is_wanted is None:
-            if len(self._known) >= 100_000:  # names are external input
-                self._known.clear()
-            is_wanted = self._known[names] = self._decide(names)
+            if len(self._decisions) >= 100_000:  # names are external input
+                self._decisions.clear()
+            is_wanted = self._decisions[names] = self._decide(names)
             for glob in [glob for glob in self._unmatched if _matches(names, (glob,))]:
                 del self._unmatched[glob]
         return is_wanted

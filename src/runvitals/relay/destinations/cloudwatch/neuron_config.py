@@ -186,7 +186,7 @@ class _Checker:
     def _metrics(self, metrics: Any, path: Path, allowed: Sequence[str]) -> None:
         if not self._is(metrics, list, path, f'a list of objects {{"type": "{allowed[0]}"}}'):
             return
-        seen: set[str] = set()
+        types: set[str] = set()
         for i, metric in enumerate(metrics):
             where = (*path, i)
             if not self._is(metric, dict, where, f'an object {{"type": "{allowed[0]}"}}'):
@@ -197,9 +197,9 @@ class _Checker:
                 self._add(where, f"missing type; expected one of {', '.join(allowed)}")
             elif self._is(metric["type"], str, (*where, "type"), f"one of {', '.join(allowed)}"):
                 self._group(metric["type"], (*where, "type"), allowed)
-                if metric["type"] in seen:
+                if metric["type"] in types:
                     self._add((*where, "type"), f'duplicate group "{metric["type"]}"', True)
-                seen.add(metric["type"])
+                types.add(metric["type"])
 
     def _group(self, group: str, path: Path, allowed: Sequence[str]) -> None:
         if group in allowed:

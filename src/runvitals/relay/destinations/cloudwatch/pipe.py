@@ -178,7 +178,7 @@ class Pipe:
     ) -> None:
         self._fd = fd
         self._selection = selection
-        self._wanted = dimensions
+        self._unresolved_dimensions = dimensions
         self._sink = sink
         self._aggregation = MinuteAggregation(resolution_s)
         self._every_s = every_s
@@ -186,7 +186,7 @@ class Pipe:
         self._clock = clock
         self._reader = ReportReader(RUNTIME_TAG in dimensions)
         self._dimensions: Dimensions | None = None
-        self._shown = ""
+        self._shown_problems = ""
         # Minutes end everywhere at the same time; requests should not all arrive then.
         self._offset_s = random.uniform(0.0, every_s)
 
@@ -229,7 +229,7 @@ class Pipe:
     def _take(self, readings: Sequence[MetricReading]) -> None:
         if self._dimensions is None:
             lookup = DimensionLookup(self._reader.instance)
-            self._dimensions = resolve(self._wanted, lookup.find)
+            self._dimensions = resolve(self._unresolved_dimensions, lookup.find)
         time_ms = int(self._clock() * 1000)
         for reading in readings:
             if self._selection.wants(reading):
@@ -242,9 +242,9 @@ class Pipe:
 
     def _show_problems(self) -> None:
         problems = "; ".join(self._problems())
-        if problems and problems != self._shown:
+        if problems and problems != self._shown_problems:
             self._show(f"runvitals: {self._summary()}")
-        self._shown = problems
+        self._shown_problems = problems
 
     def _problems(self) -> list[str]:
         rejected = self._aggregation.rejected

@@ -101,7 +101,7 @@ class FilesDestination(Destination):
     def _file(self, batch: Batch, part: TablePartition) -> dict[str, Any]:
         """Return the state of the current file for a partition."""
         files: dict[str, dict[str, Any]] = self._state.setdefault("files", {})
-        whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
+        has_all = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
         key = f"{part.table}/{batch.writer.name}/{part.date}"
         if key not in files:
             days = sorted(day for day in files if day.rpartition("/")[0] == key.rpartition("/")[0])
@@ -109,7 +109,7 @@ class FilesDestination(Destination):
                 del files[day]
             file = files[key] = {"number": 0, "length": 0, "columns": {}}
             existing = self._numbers(batch, part, file)
-            if whole and (not days or key > days[-1]):
+            if has_all and (not days or key > days[-1]):
                 for path in existing.values():  # the position was lost: everything is delivered again
                     os.unlink(path)
             else:

@@ -151,7 +151,7 @@ class ClientStore:
     def _environment(self) -> Iterator[None]:
         """Set the training's MLflow variables, and no others, in this process for the duration of a call."""
         with _environment_lock:
-            kept = _variables(os.environ)
+            before = _variables(os.environ)
             # Not this one: the client is given the URI explicitly, and it may contain a password.
             variables = {**_variables(self._environ), **_RELAY_VARIABLES}
             variables.pop(URI_VARIABLE, None)
@@ -159,7 +159,7 @@ class ClientStore:
                 _replace(variables)
                 yield
             finally:
-                _replace(kept)
+                _replace(before)
 
 
 def _variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -255,21 +255,21 @@ class MlflowDestination(Destination):
         requests += [("params", part) for part in _parts(params, PARAMS_PER_REQUEST)]
         requests += [("metrics", part) for part in _parts(metrics, METRICS_PER_REQUEST)]
         requests += [("tags", part) for part in _parts(tags, TAGS_PER_REQUEST)]
-        for number, (what, part) in enumerate(requests):
+        for number, (kind, part) in enumerate(requests):
             if number < arrived:
                 continue
-            problems += self._log(run, what, part)
+            problems += self._log(run, kind, part)
             self._state["flight"] = {"batch": key, "arrived": number + 1}
 
-    def _log(self, run: str, what: str, part: Sequence[Any]) -> list[str]:
+    def _log(self, run: str, kind: str, part: Sequence[Any]) -> list[str]:
         """Send a request; if it is rejected, send its halves, down to the single rejected item."""
         try:
-            self._store.log(run, **{what: part})
+            self._store.log(run, **{kind: part})
         except Rejected as error:
             if len(part) == 1:
                 return [f"{part[0].key}: {error}"]
             middle = len(part) // 2
-            return self._log(run, what, part[:middle]) + self._log(run, what, part[middle:])
+            return self._log(run, kind, part[:middle]) + self._log(run, kind, part[middle:])
         return []
 
 
@@ -298,6 +298,6 @@ def _number(text: str | None) -> float:
     return parse_number(text or "", 0.0, 1e9) or 0.0
 
 
-def _parts(whole: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(whole), size):
-        yield whole[start : start + size]
+def _parts(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -77,5 +77,5 @@ def tags(facts: Mapping[str, Any]) -> Iterator[NamedText]:
             value = value.get(name) if isinstance(value, Mapping) else None
         if value:
             between = ", " if path[-1] == "tags" else " "
-            whole = between.join(map(str, value)) if isinstance(value, list) else str(value)
-            yield NamedText(tag, whole[:MAX_TAG_LENGTH])
+            text = between.join(map(str, value)) if isinstance(value, list) else str(value)
+            yield NamedText(tag, text[:MAX_TAG_LENGTH])

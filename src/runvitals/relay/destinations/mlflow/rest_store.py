@@ -169,18 +169,18 @@ class RestStore:
 
     # -- requests
 
-    def _get(self, what: str, query: Mapping[str, str]) -> dict[str, Any]:
-        path = f"{_API}/{what}?{urlencode(query, quote_via=quote)}"
+    def _get(self, endpoint: str, query: Mapping[str, str]) -> dict[str, Any]:
+        path = f"{_API}/{endpoint}?{urlencode(query, quote_via=quote)}"
         return self._result(self._http.request("GET", path, None, self._headers()))
 
-    def _post(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    def _post(self, endpoint: str, value: Mapping[str, Any]) -> dict[str, Any]:
         headers = {**self._headers(), "Content-Type": "application/json"}
-        return self._result(self._http.post(f"{_API}/{what}", dumps(value), headers))
+        return self._result(self._http.post(f"{_API}/{endpoint}", dumps(value), headers))
 
-    def _post_checked(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    def _post_checked(self, endpoint: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request whose rejection may be temporary: it raises `Retry`."""
         try:
-            return self._post(what, value)
+            return self._post(endpoint, value)
         except _MlflowError as error:
             raise _run_error(error) from None
 

@@ -107,7 +107,7 @@ class _SampleTimes:
     """The bytes around the values of samples, which are the same for all series of a batch."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, int], tuple[bytes, bytes]] = {}
+        self._encoded_times: dict[tuple[int, int], tuple[bytes, bytes]] = {}
         self._lists: dict[tuple[int, int], list[tuple[bytes, bytes]]] = {}
 
     def samples(self, line: SeriesPoints, start_ms: int) -> bytes:
@@ -122,11 +122,11 @@ class _SampleTimes:
         return b"".join(parts)
 
     def _around(self, time_ms: int, start_ms: int) -> tuple[bytes, bytes]:
-        times = self._known.get((time_ms, start_ms))
+        times = self._encoded_times.get((time_ms, start_ms))
         if times is None:
             after = uint(2, time_ms) + (uint(3, start_ms) if start_ms else b"")
             before = b"\x12" + varint(len(_VALUE) + 8 + len(after)) + _VALUE
-            times = self._known[time_ms, start_ms] = (before, after)
+            times = self._encoded_times[time_ms, start_ms] = (before, after)
         return times
 
 

@@ -95,7 +95,9 @@ class FileUploads:
             TooEarly: the server cannot store files at present, or is of an earlier version without files.
             Retry, OSError: the server cannot be reached.
         """
-        named = {note.seq: [file["sha256"] for file in files_of(note.value["items"])] for note in notes}
+        digests_by_seq = {
+            note.seq: [file["sha256"] for file in files_of(note.value["items"])] for note in notes
+        }
         sizes = {file["sha256"]: file["bytes"] for note in notes for file in files_of(note.value["items"])}
         needed = [sha256 for sha256 in sizes if sha256 not in self._arrived and sha256 not in self._missing]
         until_s = self._clock() + TURN_S
@@ -104,7 +106,7 @@ class FileUploads:
             for first in range(0, len(needed), _ASKED_AT_ONCE):
                 offsets = self._offsets(needed[first : first + _ASKED_AT_ONCE], entity)
                 small = self._small([sha256 for sha256, at in offsets.items() if not at], sizes)
-                self._do_all(lambda some: self._send_small(some, sizes, entity, until_s), small)
+                self._do_all(lambda batch: self._send_small(batch, sizes, entity, until_s), small)
                 rest = [item for item in offsets.items() if item[0] not in self._arrived]
                 self._do_all(lambda item: self._send(item[0], sizes[item[0]], item[1], entity, until_s), rest)
         finally:
@@ -113,15 +115,15 @@ class FileUploads:
             self._arrived.clear()
         return {
             seq: MissingFile(sha256, self._missing[sha256])
-            for seq, digests in named.items()
+            for seq, digests in digests_by_seq.items()
             for sha256 in digests
             if sha256 in self._missing
         }
 
     def _progress(self, sizes: Mapping[str, int]) -> UploadProgress:
-        there = [size for sha256, size in sizes.items() if sha256 in self._arrived]
+        arrived_sizes = [size for sha256, size in sizes.items() if sha256 in self._arrived]
         begun = sum(self._begun.values())
-        return UploadProgress(len(there), sum(there) + begun, len(sizes), sum(sizes.values()))
+        return UploadProgress(len(arrived_sizes), sum(arrived_sizes) + begun, len(sizes), sum(sizes.values()))
 
     def _do_all(self, work: Callable[[Any], None], items: Sequence[Any]) -> None:
         """Do something with each item, several at a time; raise what stopped one, and begin no more then."""

@@ -22,8 +22,8 @@ _FLOAT = struct.Struct("<f")
 _STATUS = {"finished": 1, "failed": 2, "crashed": 2, "lost": 2, "stopped": 2}
 
 
-def _event(time_ms: int, step: int, what: bytes) -> bytes:
-    return double(1, time_ms / 1000) + uint(2, step) + what
+def _event(time_ms: int, step: int, content: bytes) -> bytes:
+    return double(1, time_ms / 1000) + uint(2, step) + content
 
 
 def head(time_ms: int) -> bytes:

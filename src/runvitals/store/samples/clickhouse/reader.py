@@ -120,9 +120,9 @@ class ClickHouseReader:
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
         """Return the time of the last sample of each run that has any, ms UTC."""
         times: dict[int, int] = {}
-        for some in _parts(runs):
+        for batch in _parts(runs):
             rows = self._clickhouse.select(
-                f"SELECT run, max(last) AS t FROM extents WHERE run IN ({id_list(some)}) GROUP BY run", _TIME
+                f"SELECT run, max(last) AS t FROM extents WHERE run IN ({id_list(batch)}) GROUP BY run", _TIME
             )
             times.update(rows.tolist())
         return times
@@ -132,8 +132,8 @@ class ClickHouseReader:
         if metrics is not None and not metrics:
             return []
         newest: dict[int, LatestSample] = {}
-        for some in _parts(runs):
-            for run, rows in _by_run(self._newest(some, metrics)):
+        for batch in _parts(runs):
+            for run, rows in _by_run(self._newest(batch, metrics)):
                 newest[run] = LatestSample(
                     run,
                     rows["metric"].astype(np.int64),
@@ -192,8 +192,8 @@ def _terms(hints: Rows) -> Iterator[tuple[int, str]]:
 
 def statistics(part: Rows, n: Integers) -> tuple[Floats, Floats, Floats]:
     """Minimum, maximum and mean of buckets; NaN without values."""
-    some = n > 0
-    low, high = np.where(some, part["min"], np.nan), np.where(some, part["max"], np.nan)
+    has_values = n > 0
+    low, high = np.where(has_values, part["min"], np.nan), np.where(has_values, part["max"], np.nan)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = np.minimum(np.maximum(part["sum"] / n, low), high)
     return low, high, mean

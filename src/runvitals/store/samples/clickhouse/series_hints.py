@@ -28,7 +28,7 @@ class SeriesHints:
     """The times that were written. For one thread at a time."""
 
     def __init__(self) -> None:
-        self._written: dict[_Columns, Integers] = {}
+        self._newest: dict[_Columns, Integers] = {}
 
     def rows(self, accepted: Sequence[AcceptedBatch]) -> Rows:
         """Return the rows to write; `written` must be called with them after that."""
@@ -36,7 +36,7 @@ class SeriesHints:
         for _, batch in accepted:
             if not batch.values.size:
                 continue
-            before = self._written.get((batch.run, batch.metrics))
+            before = self._newest.get((batch.run, batch.metrics))
             times = _newest_times(batch)
             due = (
                 times > _NEVER
@@ -58,15 +58,15 @@ class SeriesHints:
             run, metrics = columns
             now = np.array([times.get((run, metric), _NEVER) for metric in metrics], np.int64)
             if (now > _NEVER).any():
-                before = self._written.pop(columns, None)
-                self._written[columns] = now if before is None else np.maximum(before, now)
-        while len(self._written) > _MAX_COLUMN_SETS:
-            self._written.pop(next(iter(self._written)))
+                before = self._newest.pop(columns, None)
+                self._newest[columns] = now if before is None else np.maximum(before, now)
+        while len(self._newest) > _MAX_COLUMN_SETS:
+            self._newest.pop(next(iter(self._newest)))
 
     def forget(self, runs: Collection[int]) -> None:
         """Write the series of these runs again: they were deleted."""
         gone = frozenset(runs)
-        self._written = {columns: times for columns, times in self._written.items() if columns[0] not in gone}
+        self._newest = {columns: times for columns, times in self._newest.items() if columns[0] not in gone}
 
 
 def _newest_times(batch: SampleBatch) -> Integers:

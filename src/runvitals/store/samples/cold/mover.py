@@ -113,12 +113,12 @@ class ColdMover:
         size = moved = 0
         for run in self._old_runs(month, before_ms):
             after = _FIRST
-            while some := self._local_chunks(month, run, before_ms, after, size):
+            while local_chunks := self._local_chunks(month, run, before_ms, after, size):
                 if self.thread.closing.is_set():
                     return moved
-                after = some[-1].chunk.metric, some[-1].chunk.t0
-                chunks += some
-                size += sum(len(local.values) for local in some)
+                after = local_chunks[-1].chunk.metric, local_chunks[-1].chunk.t0
+                chunks += local_chunks
+                size += sum(len(local.values) for local in local_chunks)
                 if size >= self._storage.settings.object_bytes:
                     moved += self._move_to_object(month, chunks)
                     chunks, size = [], 0

@@ -158,12 +158,14 @@ class _MonthAggregate:
 
     def _runs(self, connection: sqlite3.Connection) -> dict[int, _RunExtent]:
         """Return the queried runs that are in the file."""
-        whole = self._query.whole_days(day_rollup.days_of(self._month))
+        whole_days = self._query.whole_days(day_rollup.days_of(self._month))
         extents = {}
         for run, t0, t1, chunks_t1, rolled in self._rows_of_runs(
             connection, "SELECT run, t0, t1, chunks_t1, rolled FROM run"
         ):
-            days = whole.intersection(day_rollup.rolled_days(self._month, rolled)) if rolled else set[int]()
+            days = (
+                whole_days.intersection(day_rollup.rolled_days(self._month, rolled)) if rolled else set[int]()
+            )
             if days:
                 for block in self._blocks.get(run, []):
                     days.difference_update((block.t // DAY_MS).tolist())

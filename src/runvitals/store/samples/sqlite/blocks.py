@@ -106,7 +106,7 @@ def overwrite(t: Integers, values: Floats, new_t: Integers, new_values: Floats) 
     """Merge later samples into a series. The times of both are ascending and unique."""
     if not len(t) or not len(new_t) or new_t[0] > t[-1]:
         return np.concatenate((t, new_t)), np.concatenate((values, new_values))
-    kept = ~np.isin(t, new_t, assume_unique=True)
-    t, values = np.concatenate((t[kept], new_t)), np.concatenate((values[kept], new_values))
+    is_kept = ~np.isin(t, new_t, assume_unique=True)
+    t, values = np.concatenate((t[is_kept], new_t)), np.concatenate((values[is_kept], new_values))
     rows = np.argsort(t, kind="stable")
     return t[rows], values[rows]

@@ -56,8 +56,8 @@ def _month_file(path: str) -> StoreFile:
     try:
         with database.store_errors(path):
             counts = [
-                int(connection.execute(f"SELECT {what}").fetchone()[0])
-                for what in (
+                int(connection.execute(f"SELECT {expression}").fetchone()[0])
+                for expression in (
                     "count(*) FROM run",
                     "coalesce(sum(samples), 0) FROM run",
                     "count(*) FROM chunk",

@@ -355,8 +355,8 @@ def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
     # In files and in memory, almost always.
     if len(newest) == 2 and len(newest[0][0]) == len(newest[1][0]) > 0:
         order = np.argsort(newest[1][0])
-        (known, known_t, _), (metrics, t, values) = newest
-        if np.array_equal(metrics[order], known) and bool((t[order] > known_t).all()):
+        (old_metrics, old_t, _), (metrics, t, values) = newest
+        if np.array_equal(metrics[order], old_metrics) and bool((t[order] > old_t).all()):
             return LatestSample(run, metrics[order], t[order], values[order])
     metrics, t, values = (
         (np.concatenate(column) for column in zip(*newest, strict=True)) if newest else _columns([])

@@ -48,10 +48,10 @@ def _drop_in_month(months: MonthFiles, month: Month, t_ms: int) -> None:
             with database.transaction(connection):
                 for run in older[first : first + _RUNS_PER_TRANSACTION]:
                     _drop_in_run(connection, month, run, t_ms)
-        (left,) = connection.execute("SELECT count(*) FROM run").fetchone()
-        if left:
+        (runs,) = connection.execute("SELECT count(*) FROM run").fetchone()
+        if runs:
             database.release_free_pages(connection)
-    if not left:
+    if not runs:
         months.remove(month)
 
 
@@ -71,14 +71,14 @@ def _drop_in_run(connection: sqlite3.Connection, month: Month, run: int, t_ms: i
 
 def _recount(connection: sqlite3.Connection, run: int) -> None:
     """Update a run's row after chunks or packs were deleted."""
-    left = chunks.of_run(connection, run)
+    run_chunks = chunks.of_run(connection, run)
     packed = packs.of_run(connection, run)
-    if not left and not packed:
+    if not run_chunks and not packed:
         connection.execute("DELETE FROM run WHERE run=?", (run,))
         return
-    ticks = sum(chunk.ticks for chunk in left) + sum(pack.samples for pack in packed)
-    chunks_t1 = max((chunk.t1 for chunk in left), default=None)
-    t0 = min([chunk.t0 for chunk in left] + [pack.t0 for pack in packed])
+    ticks = sum(chunk.ticks for chunk in run_chunks) + sum(pack.samples for pack in packed)
+    chunks_t1 = max((chunk.t1 for chunk in run_chunks), default=None)
+    t0 = min([chunk.t0 for chunk in run_chunks] + [pack.t0 for pack in packed])
     connection.execute("UPDATE run SET t0=?, chunks_t1=?, samples=? WHERE run=?", (t0, chunks_t1, ticks, run))
 
 

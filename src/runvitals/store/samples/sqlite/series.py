@@ -34,10 +34,10 @@ class _JoinedTimes:
             joined = np.concatenate((t, unchunked))
             if len(t) and unchunked[0] <= t[-1]:
                 # Unchunked samples are newer than those of chunks at the same time.
-                kept = np.flatnonzero(
+                positions = np.flatnonzero(
                     np.append(~np.isin(t, unchunked, assume_unique=True), np.full(len(unchunked), True))
                 )
-                rows = kept[np.argsort(joined[kept], kind="stable")]
+                rows = positions[np.argsort(joined[positions], kind="stable")]
                 joined = joined[rows]
             t = joined
         first, last = np.searchsorted(t, (lo, hi + 1))
@@ -193,11 +193,11 @@ class RunMonth:
         self, metric: int, on: Grid, number: int, unchunked: Group | None, column: int
     ) -> list[Buckets]:
         run_chunks = self._chunks(metric)
-        whole = self._within_one_bucket(run_chunks, on, unchunked)
-        if not whole.any():
+        within = self._within_one_bucket(run_chunks, on, unchunked)
+        if not within.any():
             return self._reduce(metric, run_chunks, on, number, unchunked, column)
         parts = []
-        for is_whole, rows in itertools.groupby(range(len(run_chunks)), lambda row: bool(whole[row])):
+        for is_whole, rows in itertools.groupby(range(len(run_chunks)), lambda row: bool(within[row])):
             adjacent = [run_chunks[row] for row in rows]
             if is_whole:
                 starts = np.array([chunk.t0 for chunk in adjacent])
@@ -230,10 +230,10 @@ class RunMonth:
             return np.zeros(0, np.bool_)
         bounds = np.array([(chunk.t0, chunk.t1) for chunk in run_chunks])
         first, last = ((bounds - on.t0_ms) // on.width_ms).T
-        whole: NDArray[np.bool_] = (first == last) & (bounds[:, 0] >= self._t0) & (bounds[:, 1] <= self._t1)
-        if unchunked is not None and whole.any():
-            whole &= ~np.isin(first, (unchunked.t - on.t0_ms) // on.width_ms)
-        return whole
+        within: NDArray[np.bool_] = (first == last) & (bounds[:, 0] >= self._t0) & (bounds[:, 1] <= self._t1)
+        if unchunked is not None and within.any():
+            within &= ~np.isin(first, (unchunked.t - on.t0_ms) // on.width_ms)
+        return within
 
 
 _NOTHING = (_NO_GROUP, None, 0)

@@ -202,8 +202,8 @@ class MachineScreen(ChartScreen):
             self.show_footer()
             return
         number = signal.Signals[name]
-        shown = inert(process.command)[:60]
-        question = f"Send {name} to {process.pid} ({shown})?"
+        command = inert(process.command)[:60]
+        question = f"Send {name} to {process.pid} ({command})?"
 
         def on_answer(yes: bool | None) -> None:
             if yes:

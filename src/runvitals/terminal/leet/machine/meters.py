@@ -94,8 +94,8 @@ def _cores(metrics: Mapping[str, float], width: int) -> Iterator[Row]:
 def _rates(metrics: Mapping[str, float], name: str, inward: str, outward: str) -> Row:
     if inward not in metrics or outward not in metrics:
         return []
-    shown = [f"{axes.label(metrics[key] * 1e6, 'bytes/s'):>12}" for key in (inward, outward)]
-    return [(f"{name:<{_LABEL}} ", "dim"), (f"↓{shown[0]}  ↑{shown[1]}", "")]
+    rates = [f"{axes.label(metrics[key] * 1e6, 'bytes/s'):>12}" for key in (inward, outward)]
+    return [(f"{name:<{_LABEL}} ", "dim"), (f"↓{rates[0]}  ↑{rates[1]}", "")]
 
 
 def _accelerators(vitals: Vitals, width: int) -> Iterator[Row]:

@@ -130,8 +130,8 @@ class ProcessTable:
         return names
 
 
-def _row(shown: ShownProcess, names: Sequence[str], is_current: bool) -> Row:
-    process, gpu = shown.process, shown.gpu
+def _row(line: ShownProcess, names: Sequence[str], is_current: bool) -> Row:
+    process, gpu = line.process, line.gpu
     cells = {
         "pid": str(process.pid),
         "user": inert(process.user)[:9],
@@ -145,21 +145,21 @@ def _row(shown: ShownProcess, names: Sequence[str], is_current: bool) -> Row:
         else axes.label(gpu.memory_bytes, "bytes"),
     }
     numbers = " ".join([*(f"{cells[name]:{_COLUMNS[name][1]}}" for name in names), " "])
-    branch = "  " * (shown.depth - 1) + "└ " if shown.depth else ""
+    branch = "  " * (line.depth - 1) + "└ " if line.depth else ""
     style = "cursor" if is_current else "value" if gpu is not None else ""
     return [(numbers, style), (branch, "dim"), (inert(process.command), style)]
 
 
-def _identity(shown: ShownProcess) -> tuple[int, int]:
-    return shown.process.pid, shown.process.started
+def _identity(line: ShownProcess) -> tuple[int, int]:
+    return line.process.pid, line.process.started
 
 
 def _search_text(process: ProcessLine) -> str:
     return f"{process.pid} {process.user} {process.command}"
 
 
-def _key(shown: ShownProcess, order: Order) -> tuple[float, float]:
-    process = shown.process
+def _key(line: ShownProcess, order: Order) -> tuple[float, float]:
+    process = line.process
     if order == "PID":
         return process.pid, 0.0
     if order == "memory":
@@ -167,7 +167,7 @@ def _key(shown: ShownProcess, order: Order) -> tuple[float, float]:
     if order == "CPU time":
         return process.cpu_s, process.cpu_percent
     if order == "GPU memory":
-        return (-1.0 if shown.gpu is None else shown.gpu.memory_bytes or 0.0), process.cpu_percent
+        return (-1.0 if line.gpu is None else line.gpu.memory_bytes or 0.0), process.cpu_percent
     return process.cpu_percent, process.rss_mib
 
 
@@ -178,11 +178,11 @@ def _tree(ordered: list[ShownProcess]) -> list[ShownProcess]:
     for process in ordered:
         parent = process.process.parent if process.process.parent in pids else 0
         children.setdefault(parent, []).append(process)
-    shown: list[ShownProcess] = []
+    lines: list[ShownProcess] = []
     waiting = [(process, 0) for process in reversed(children.get(0, []))]
     while waiting:
         process, depth = waiting.pop()
-        shown.append(process._replace(depth=depth))
+        lines.append(process._replace(depth=depth))
         below = children.get(process.process.pid, []) if process.process.pid else []
         waiting += [(child, depth + 1) for child in reversed(below)]
-    return shown
+    return lines

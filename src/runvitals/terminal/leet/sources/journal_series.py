@@ -116,7 +116,7 @@ class SampledSeries:
 
 def _recorded_key(key: str, keys: Iterable[Iterable[str]]) -> tuple[str, float | None] | None:
     """Return the recorded key of a series; with a factor if the series is the rate of a counter."""
-    for recorded in (name for some in keys for name in some):
+    for recorded in (name for group in keys for name in group):
         rate = rate_of(recorded)
         if recorded == key and rate is None:
             return recorded, None

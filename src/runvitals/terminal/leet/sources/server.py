@@ -93,8 +93,8 @@ class ServerSource:
         while page := self._get("/series", [("skip", len(infos))]):
             infos += page
         names: list[str] = []
-        while some := self._get("/history/names", [("skip", len(names))]):
-            names += some
+        while name_page := self._get("/history/names", [("skip", len(names))]):
+            names += name_page
         pieces = self._console()
         media_keys = self._files.media_keys()
         with self._lock:

@@ -60,11 +60,11 @@ class ServerCatalogue:
             return str(self._connection.get_of_run(id_or_name)["id"])
         except UnknownRun:
             runs, _ = self.runs(0, "name:" + json.dumps(id_or_name))
-        named = [run.id for run in runs if run.name == id_or_name]
-        if len(named) != 1:
-            problem = f"{len(named)} runs of" if named else "no run"
+        ids = [run.id for run in runs if run.name == id_or_name]
+        if len(ids) != 1:
+            problem = f"{len(ids)} runs of" if ids else "no run"
             raise UnknownRun(f"{problem} {id_or_name!r} on {self._connection.url}, and none on this machine")
-        return named[0]
+        return ids[0]
 
     def open(self, run_id: str) -> RunSource:
         """Return a run of this server.
