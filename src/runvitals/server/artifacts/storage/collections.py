@@ -7,11 +7,10 @@ from collections.abc import Collection as Some
 from collections.abc import Iterable
 from typing import Final
 
-from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Select, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.artifact_names import (
-    LATEST,
     checked_aliases,
     checked_description,
     checked_label,
@@ -22,6 +21,12 @@ from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.dependents import check_unlinked, lock_versions
 from runvitals.server.artifacts.storage.expiry import expiries
+from runvitals.server.artifacts.storage.memberships import (
+    membership_number,
+    membership_of,
+    record_aliases,
+    set_aliases,
+)
 from runvitals.server.artifacts.storage.protection import (
     NOBODY,
     Changer,
@@ -52,7 +57,6 @@ from runvitals.server.database.database import (
     add_rows,
     among,
     in_transaction,
-    put_rows,
 )
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
@@ -60,7 +64,6 @@ from runvitals.server.database.tables.artifacts import (
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.events.automation_events import raise_aliases
 from runvitals.store.errors import NameTaken
 
 MAX_COLLECTIONS = 100_000
@@ -295,7 +298,7 @@ class CollectionTable(StoredTable):
             ProtectedAlias: an alias that `by` may not change.
         """
         checked = checked_aliases(aliases)
-        membership_id = _membership_id(connection, collection_id, version_id)
+        membership_id = membership_of(connection, collection_id, version_id)
         check_aliases(connection, collection_id, checked, by, version_id)
         record_aliases(connection, collection_id, membership_id, checked, now_ms, by)
         set_aliases(connection, collection_id, membership_id, checked)
@@ -317,13 +320,13 @@ class CollectionTable(StoredTable):
             UnknownArtifact: the collection does not have the version.
             ProtectedAlias: an alias that `by` may not change.
         """
-        membership_id = _membership_id(connection, collection_id, version_id)
+        membership_id = membership_of(connection, collection_id, version_id)
         columns = artifact_alias.c
         theirs = (columns.membership_id == membership_id, columns.alias.in_(sorted(aliases)))
         removed_aliases = list(connection.execute(select(columns.alias).where(*theirs)).scalars())
         check_aliases(connection, collection_id, removed_aliases, by)
         connection.execute(delete(artifact_alias).where(*theirs))
-        number = _number(connection, membership_id)
+        number = membership_number(connection, membership_id)
         for alias in removed_aliases:
             before = {"alias": alias, "version": number}
             record_change(connection, collection_id, "registry.alias", now_ms, by, before=before)
@@ -436,62 +439,6 @@ def ensure_collection(
     return int(existing.id)
 
 
-def add_member(connection: Connection, collection_id: int, version_id: int, now_ms: int) -> tuple[int, int]:
-    """Add a version to a collection; returns the ids of its membership and its number there."""
-    columns = artifact_collection.c
-    counted = (
-        update(artifact_collection)
-        .where(columns.id == collection_id)
-        .values(next_version=columns.next_version + 1, updated_ms=now_ms)
-        .returning(columns.next_version)
-    )
-    number = connection.execute(counted).scalar_one() - 1
-    values = {"collection_id": collection_id, "version_id": version_id}
-    added = insert(artifact_membership).values(**values, number=number, created_ms=now_ms)
-    return connection.execute(added.returning(artifact_membership.c.id)).scalar_one(), number
-
-
-def set_aliases(connection: Connection, collection_id: int, membership_id: int, aliases: Some[str]) -> None:
-    """Give a version of a collection aliases, which others lose."""
-    raise_aliases(connection, collection_id, membership_id, aliases)
-    rows = [
-        {"collection_id": collection_id, "alias": alias, "membership_id": membership_id}
-        for alias in sorted(set(aliases))
-    ]
-    put_rows(connection, artifact_alias, rows)
-
-
-def record_aliases(
-    connection: Connection,
-    collection_id: int,
-    membership_id: int,
-    aliases: Some[str],
-    now_ms: int,
-    by: Changer,
-) -> None:
-    """Record which aliases a version gets, and which version had them. Call it before they are stored."""
-    columns = artifact_alias.c
-    query = (
-        select(columns.alias, artifact_membership.c.id, artifact_membership.c.number)
-        .join(artifact_membership, artifact_membership.c.id == columns.membership_id)
-        .where(columns.collection_id == collection_id, columns.alias.in_(sorted(aliases)))
-    )
-    before = {row.alias: row for row in connection.execute(query)}
-    number = _number(connection, membership_id)
-    for alias in aliases:
-        holder = before.get(alias)
-        if alias == LATEST or (holder is not None and holder.id == membership_id):
-            continue
-        last = None if holder is None else {"alias": alias, "version": holder.number}
-        after = {"alias": alias, "version": number}
-        record_change(connection, collection_id, "registry.alias", now_ms, by, before=last, after=after)
-
-
-def _number(connection: Connection, membership_id: int) -> int:
-    same = select(artifact_membership.c.number).where(artifact_membership.c.id == membership_id)
-    return int(connection.execute(same).scalar_one())
-
-
 def get_collection(connection: Connection, collection_id: int) -> Collection:
     """Return a collection, or raise UnknownArtifact."""
     statement = collections_query().where(artifact_collection.c.id == collection_id)
@@ -499,22 +446,6 @@ def get_collection(connection: Connection, collection_id: int) -> Collection:
     if collection is None:
         raise UnknownArtifact(f"there is no collection of artifacts {collection_id}")
     return collection
-
-
-def known_membership(connection: Connection, collection_id: int, version_id: int) -> int | None:
-    """Return the id of the membership of a version in a collection; None if it is not there."""
-    columns = artifact_membership.c
-    statement = select(columns.id).where(
-        columns.collection_id == collection_id, columns.version_id == version_id
-    )
-    return connection.execute(statement).scalar()
-
-
-def _membership_id(connection: Connection, collection_id: int, version_id: int) -> int:
-    number = known_membership(connection, collection_id, version_id)
-    if number is None:
-        raise UnknownArtifact("the collection does not have this version")
-    return number
 
 
 def _touch(connection: Connection, collection_id: int, now_ms: int) -> None:

@@ -8,10 +8,9 @@ from typing import Final
 from sqlalchemy import Connection, delete, select
 
 from runvitals.model.artifact_names import LATEST, checked_aliases, checked_label
-from runvitals.server.artifacts.storage.collections import (
+from runvitals.server.artifacts.storage.collections import ensure_collection, get_collection
+from runvitals.server.artifacts.storage.memberships import (
     add_member,
-    ensure_collection,
-    get_collection,
     known_membership,
     record_aliases,
     set_aliases,

@@ -18,10 +18,11 @@ from runvitals.model.artifact_names import (
     checked_tags,
 )
 from runvitals.model.names import plain_text
-from runvitals.server.artifacts.storage.collections import add_member, ensure_collection, set_aliases
+from runvitals.server.artifacts.storage.collections import ensure_collection
 from runvitals.server.artifacts.storage.dependents import check_unlinked
 from runvitals.server.artifacts.storage.expiry import expires_ms, expiries, versions_query
 from runvitals.server.artifacts.storage.manifest import Contents
+from runvitals.server.artifacts.storage.memberships import add_member, set_aliases
 from runvitals.server.artifacts.storage.reading import read_version, read_versions
 from runvitals.server.artifacts.storage.rows import (
     NO_MANIFEST,

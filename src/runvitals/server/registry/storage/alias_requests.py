@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import Connection, Select, func, insert, select, update
 
 from runvitals.model.artifact_names import checked_alias
-from runvitals.server.artifacts.storage.collections import record_aliases, set_aliases
+from runvitals.server.artifacts.storage.memberships import record_aliases, set_aliases
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_membership

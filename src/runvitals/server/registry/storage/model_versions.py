@@ -10,9 +10,9 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from runvitals.model.artifact_names import LATEST
-from runvitals.server.artifacts.storage.collections import set_aliases
 from runvitals.server.artifacts.storage.links import NO_STAGE, add_link, remove_link
 from runvitals.server.artifacts.storage.manifest import Contents
+from runvitals.server.artifacts.storage.memberships import set_aliases
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.artifacts.storage.rows import Entry
 from runvitals.server.database.database import StoredTable, add_rows, ensure_ids, in_transaction
