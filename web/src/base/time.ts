@@ -67,9 +67,9 @@ const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** Making a format takes longer than using it, and an axis has many ticks. */
 function cached(key: string, make: () => Intl.DateTimeFormat): Intl.DateTimeFormat {
-  const found = formats.get(key) ?? make();
-  formats.set(key, found);
-  return found;
+  const format = formats.get(key) ?? make();
+  formats.set(key, format);
+  return format;
 }
 
 const parts = (timeZone: string): Intl.DateTimeFormat =>

@@ -54,11 +54,11 @@ class ChartView {
     here.set(chartOptionChanges(here.query, chart, options));
   }
 
-  toggle(chart: string, what: 'hide' | 'pin', series: string): void {
+  toggle(chart: string, choice: 'hide' | 'pin', series: string): void {
     const { hidden, pinned } = this.state(chart);
-    const named = new Set(what === 'hide' ? hidden : pinned);
+    const named = new Set(choice === 'hide' ? hidden : pinned);
     if (!named.delete(series)) named.add(series);
-    here.set(seriesChanges(here.query, chart, what, [...named]));
+    here.set(seriesChanges(here.query, chart, choice, [...named]));
   }
 
   /** Hide all series but these. */

@@ -142,13 +142,13 @@ function yAxis(y: YAxis, stroke: string, grid: string): uPlot.Axis {
 /** The values of the lines in the displayed range, without their bands. */
 function shownValues(plot: uPlot, lines: number, { min, max }: Range): number[] {
   const x = plot.data[0];
-  const found: number[] = [];
+  const values: number[] = [];
   for (let column = 1; column <= lines; column++) {
     plot.data[column]?.forEach((value, i) => {
-      if (typeof value === 'number' && x[i]! >= min && x[i]! <= max) found.push(value);
+      if (typeof value === 'number' && x[i]! >= min && x[i]! <= max) values.push(value);
     });
   }
-  return found;
+  return values;
 }
 
 /** An edge of a band: without it, a spike of one bucket would be too thin to see. */
@@ -165,9 +165,9 @@ function cursorPoint(_plot: uPlot, i: number, lines: readonly Drawn[]): HTMLElem
 /** Points are drawn only where a line would show nothing: one value between two gaps, or one in all. */
 function alone(plot: uPlot, i: number): boolean {
   const values = plot.data[i]!;
-  let known = 0;
-  for (let at = 0; at < values.length && known < 2; at++) if (typeof values[at] === 'number') known++;
-  return known === 1;
+  let count = 0;
+  for (let at = 0; at < values.length && count < 2; at++) if (typeof values[at] === 'number') count++;
+  return count === 1;
 }
 
 /** Without the labels that would be cut off at the right edge. */

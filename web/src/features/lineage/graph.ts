@@ -46,11 +46,11 @@ export function graphOf(lineage: Lineage, together: boolean, apart: ReadonlySet<
     return id;
   });
   const ids = [...groups.keys()];
-  const place = new Map(ids.map((id, at) => [id, at]));
+  const indexOf = new Map(ids.map((id, at) => [id, at]));
   const nodes = ids.map((id) => drawn(id, groups.get(id)!));
   const edges = new Map<string, readonly [number, number]>();
   for (const { source, target } of lineage.edges) {
-    const edge = [place.get(idOf[source]!)!, place.get(idOf[target]!)!] as const;
+    const edge = [indexOf.get(idOf[source]!)!, indexOf.get(idOf[target]!)!] as const;
     if (edge[0] !== edge[1]) edges.set(edge.join('>'), edge);
   }
   return { nodes, edges: [...edges.values()] };
@@ -160,9 +160,9 @@ export function stepsText(generation: number): string {
 
 /** What a graph consists of, in words: `2 runs and 1 version`. */
 export function contentText(nodes: readonly Pick<LineageNode, 'kind'>[]): string {
-  const parts = Object.entries(KINDS).flatMap(([kind, [one, several]]) => {
-    const found = nodes.filter((node) => node.kind === kind).length;
-    return found === 0 ? [] : [`${found} ${found === 1 ? one : several}`];
+  const parts = Object.entries(KINDS).flatMap(([kind, [singular, several]]) => {
+    const count = nodes.filter((node) => node.kind === kind).length;
+    return count === 0 ? [] : [`${count} ${count === 1 ? singular : several}`];
   });
   return new Intl.ListFormat('en').format(parts);
 }

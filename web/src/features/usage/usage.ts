@@ -66,9 +66,9 @@ export function dayBars(rows: readonly UsageRow[], group: UsageGroup, figure: Ba
 
 /** The days of a range, both ends included. */
 export function daysOf(from: string, to: string): string[] {
-  const found: string[] = [];
-  for (let at = Date.parse(from); at <= Date.parse(to); at += 86_400_000) found.push(new Date(at).toISOString().slice(0, 10));
-  return found;
+  const days: string[] = [];
+  for (let at = Date.parse(from); at <= Date.parse(to); at += 86_400_000) days.push(new Date(at).toISOString().slice(0, 10));
+  return days;
 }
 
 /** The month before or after one, such as `2026-11`. */

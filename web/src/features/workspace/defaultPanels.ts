@@ -117,16 +117,16 @@ function panelOf({ key, unit, chart, text, source }: OverlayMetric, isOneOfSever
 }
 
 function importance({ chart, kind }: OverlayMetric): number {
-  const place = FIRST_CHARTS.indexOf(chart);
-  return place < 0 ? FIRST_CHARTS.length + Number(kind === 'counter') : place;
+  const index = FIRST_CHARTS.indexOf(chart);
+  return index < 0 ? FIRST_CHARTS.length + Number(kind === 'counter') : index;
 }
 
 /** The panels whose title or metrics have all of the words. */
 export function matchingPanels(panels: readonly Panel[], words: string): readonly Panel[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return panels;
+  const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (terms.length === 0) return panels;
   return panels.filter(({ title, metrics }) => {
     const text = [title, ...metrics.map(({ key }) => key)].join(' ').toLowerCase();
-    return wanted.every((word) => text.includes(word));
+    return terms.every((word) => text.includes(word));
   });
 }
