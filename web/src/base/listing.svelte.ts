@@ -61,7 +61,7 @@ export class Listing<Item> {
   #joined(before: Item[], page: Item[]): Item[] {
     const identity = this.#identity;
     if (identity === null) return [...before, ...page];
-    const shown = new Set(before.map(identity));
-    return [...before, ...page.filter((item) => !shown.has(identity(item)))];
+    const ids = new Set(before.map(identity));
+    return [...before, ...page.filter((item) => !ids.has(identity(item)))];
   }
 }

@@ -96,11 +96,11 @@ export const round = (value: number): number => Math.round(value * 100) / 100;
 
 function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   const { axis, range, lines, y } = chart;
-  const shown = lines.map(({ points }) => points.y.filter((value, i) => isShown(points.x[i]!, range) && isDrawable(value, y.scale)) as number[]);
+  const shownValues = lines.map(({ points }) => points.y.filter((value, i) => isShown(points.x[i]!, range) && isDrawable(value, y.scale)) as number[]);
   const bands = lines.filter(({ band }) => band).flatMap(({ points }) => [...points.low!, ...points.high!]);
-  const all = [...shown.flat(), ...bands.filter((value) => isDrawable(value, y.scale))] as number[];
+  const all = [...shownValues.flat(), ...bands.filter((value) => isDrawable(value, y.scale))] as number[];
   const extreme = (pick: (a: number, b: number) => number): number | null => (all.length ? all.reduce((a, b) => pick(a, b)) : null);
-  const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shown.flat());
+  const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shownValues.flat());
   const level = levelOf(y);
   const plot = {
     x: (value: number): number => LEFT + shareOf(axis, range, value) * (WIDTH - LEFT - RIGHT),

@@ -62,13 +62,13 @@ class ChartView {
   }
 
   /** Hide all series but these. */
-  showOnly(chart: string, all: readonly string[], shown: readonly string[]): void {
-    const hidden = all.filter((id) => !shown.includes(id));
+  showOnly(chart: string, all: readonly string[], shownIds: readonly string[]): void {
+    const hidden = all.filter((id) => !shownIds.includes(id));
     here.set(seriesChanges(here.query, chart, 'hide', hidden));
   }
 
-  setMarks(shown: boolean): void {
-    here.set({ marks: shown ? null : 'off' });
+  setMarks(areShown: boolean): void {
+    here.set({ marks: areShown ? null : 'off' });
   }
 
   setZoom(zoom: Range | null): void {

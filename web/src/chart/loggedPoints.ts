@@ -112,12 +112,12 @@ export const loggedUpTo = (lines: LoggedLines, until: number): LoggedLines =>
 function pointsUpTo({ replaced = [], ...points }: LoggedPoints, until: number): LoggedPoints {
   const first = points.t.findIndex((t) => t !== null && t > until);
   const count = first < 0 ? points.t.length : first;
-  let shown: LoggedPoints = { ...firstOf(points, count), t: points.t.slice(0, count) };
+  let line: LoggedPoints = { ...firstOf(points, count), t: points.t.slice(0, count) };
   const gone: LoggedPoints[] = [];
   for (const piece of replaced.map((points) => pointsUpTo(points, until)).filter(({ x }) => x.length > 0)) {
-    const goesOn = piece.x[0]! > (shown.x.at(-1) ?? -Infinity) && piece.t[0]! >= (shown.t.at(-1) ?? -Infinity);
-    if (goesOn) shown = joined(shown, piece);
+    const goesOn = piece.x[0]! > (line.x.at(-1) ?? -Infinity) && piece.t[0]! >= (line.t.at(-1) ?? -Infinity);
+    if (goesOn) line = joined(line, piece);
     else gone.push(piece);
   }
-  return gone.length > 0 ? { ...shown, replaced: gone } : shown;
+  return gone.length > 0 ? { ...line, replaced: gone } : line;
 }

@@ -53,7 +53,7 @@ const MAX_POINTS = 12;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
-export function options({ lines, newest, axis, y, size, range: shown, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
+export function options({ lines, newest, axis, y, size, range: shownRange, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const color = (name: string): string => css.getPropertyValue(name).trim();
   const [grid, text, warn, bad] = [color('--grid'), color('--soft'), color('--warn'), color('--bad')];
@@ -68,7 +68,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
     padding: [6, 8, 0, 0],
     scales: {
       x: { time: false, auto: false, ...(axis.log ? { distr: 100, fwd: levelOf(axis), bwd: atLevel(axis) } : { distr: 1 }) },
-      y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
+      y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shownRange())) },
     },
     axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
     series: [
@@ -98,7 +98,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
       sync: { key: `of ${sync}`, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
       bind: {
         dblclick: () => () => (hooks.reset(), null),
-        mousedown: (plot, _target, select) => (event) => (event.shiftKey ? pan(plot, event, axis, shown(), hooks.zoom) : select(event)),
+        mousedown: (plot, _target, select) => (event) => (event.shiftKey ? pan(plot, event, axis, shownRange(), hooks.zoom) : select(event)),
       },
     },
     hooks: {

@@ -34,11 +34,11 @@ class DesktopNotifications {
     this.#shownIds = new Set([...(earlier ?? []), ...unread.map(({ id }) => id)]);
     if (!this.on || earlier === null) return;
     for (const { id, title, place, path } of unread.filter((item) => !earlier.has(item.id)).slice(0, MAX_AT_ONCE)) {
-      const shown = new Notification(title, { body: place, tag: id });
-      shown.onclick = () => {
+      const notification = new Notification(title, { body: place, tag: id });
+      notification.onclick = () => {
         window.focus();
         if (path) leave(path);
-        shown.close();
+        notification.close();
       };
     }
   }

@@ -29,8 +29,8 @@ export function factText(row: FactRow, run: number): string | null {
 /** The rows to show, by section in a fixed order. `words`: all occur in the name. */
 export function shownFacts(rows: readonly FactRow[], all: boolean, words: string): [Section, FactRow[]][] {
   const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = rows.filter((row) => (all || row.differs) && terms.every((word) => row.name.toLowerCase().includes(word)));
-  return SECTIONS.map((section): [Section, FactRow[]] => [section, shown.filter((row) => row.section === section)]).filter(([, rowsOfSection]) => rowsOfSection.length > 0);
+  const shownRows = rows.filter((row) => (all || row.differs) && terms.every((word) => row.name.toLowerCase().includes(word)));
+  return SECTIONS.map((section): [Section, FactRow[]] => [section, shownRows.filter((row) => row.section === section)]).filter(([, rowsOfSection]) => rowsOfSection.length > 0);
 }
 
 /** A line of the table of facts: a fact, how many rare ones are folded, or the head of a section. */
@@ -50,9 +50,9 @@ export const isRare = ({ absent }: FactRow, runs: number): boolean => runs >= FO
 export const factLines = (sections: readonly [Section, FactRow[]][], runs: number, isOpen: (section: Section) => boolean): FactLine[] =>
   sections.flatMap(([section, rows]): FactLine[] => {
     const rare = isOpen(section) ? [] : rows.filter((row) => isRare(row, runs));
-    const shown = rare.length > 0 ? rows.filter((row) => !isRare(row, runs)) : rows;
+    const shownRows = rare.length > 0 ? rows.filter((row) => !isRare(row, runs)) : rows;
     const folded = rare.length > 0 ? [{ section, row: null, rare: rare.length }] : [];
-    return [{ section, row: null, rare: 0 }, ...shown.map((row) => ({ section, row, rare: 0 })), ...folded];
+    return [{ section, row: null, rare: 0 }, ...shownRows.map((row) => ({ section, row, rare: 0 })), ...folded];
   });
 
 /** What more than half of at least three runs have; null: nothing is usual. */

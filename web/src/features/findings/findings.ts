@@ -34,8 +34,8 @@ export function costText(finding: Finding): string {
 
 /** The value of a series that decided: `1,110 MHz, normally 1,980 MHz`. */
 export function evidenceText({ value, unit, normal }: Pick<Evidence, 'value' | 'unit' | 'normal'>): string {
-  const shown = formatValue(value, unit);
-  return normal === null ? shown : `${shown}, normally ${formatValue(normal, unit)}`;
+  const text = formatValue(value, unit);
+  return normal === null ? text : `${text}, normally ${formatValue(normal, unit)}`;
 }
 
 /** The range of time that charts show for a finding, with some room around it, as far as the run goes. */

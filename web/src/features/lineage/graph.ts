@@ -57,18 +57,18 @@ export function graphOf(lineage: Lineage, together: boolean, apart: ReadonlySet<
 }
 
 function keyOf({ kind, run, version, dataset, model }: LineageNode): string | null {
-  const shown = run ?? version ?? dataset ?? model;
-  if (!shown) return null;
+  const item = run ?? version ?? dataset ?? model;
+  if (!item) return null;
   const own = run ? [run.run] : version ? [version.name, version.version] : dataset ? [dataset.name, dataset.digest] : [model!.model_id];
-  return [kind, shown.entity, shown.project, ...own].join('\n');
+  return [kind, item.entity, item.project, ...own].join('\n');
 }
 
 /** What a node is collapsed by: its name, or the group of a run, each within a generation. */
 function groupOf({ run, version, dataset, model, kind, generation }: LineageNode): string | null {
-  const shown = run ?? version ?? dataset ?? model;
+  const item = run ?? version ?? dataset ?? model;
   if (generation === 0) return null;
-  if (!shown) return ['hidden', kind, generation].join('\n');
-  return ['group', kind, shown.entity, shown.project, run ? run.group || run.job_type : shown.name, generation].join('\n');
+  if (!item) return ['hidden', kind, generation].join('\n');
+  return ['group', kind, item.entity, item.project, run ? run.group || run.job_type : item.name, generation].join('\n');
 }
 
 function drawn(id: string, members: LineageNode[]): GraphNode {

@@ -73,8 +73,8 @@ export function changeText({ before, after }: Pick<AuditEvent, 'before' | 'after
   return names
     .map((name) => {
       const [old, now] = [before?.[name], after?.[name]];
-      const shown = name.replaceAll('_', ' ');
-      return old === undefined ? `${shown}: ${valueText(now)}` : `${shown}: ${valueText(old)} → ${valueText(now)}`;
+      const label = name.replaceAll('_', ' ');
+      return old === undefined ? `${label}: ${valueText(now)}` : `${label}: ${valueText(old)} → ${valueText(now)}`;
     })
     .join(', ');
 }

@@ -22,8 +22,8 @@ export function registryPath({ team, registry }: Place, ...rest: (string | numbe
 }
 
 /** Where a file of a version can be downloaded, or is shown. */
-export function fileHref(registry: Place, collection: string, version: number, path: string, download: boolean): string {
-  const file = `${registryPath(registry, 'collections', collection, 'versions', version)}/files/${path.split('/').map(encodeURIComponent).join('/')}`;
+export function fileHref(registryId: Place, collection: string, version: number, path: string, download: boolean): string {
+  const file = `${registryPath(registryId, 'collections', collection, 'versions', version)}/files/${path.split('/').map(encodeURIComponent).join('/')}`;
   return `/api/v1/${file}${download ? `?${new URLSearchParams({ download: path.split('/').pop() ?? path })}` : ''}`;
 }
 
@@ -33,15 +33,15 @@ export interface Usage {
 }
 
 /** How to use a version, by client. Names in it are quoted as the language has it. */
-export function usageOf(registry: Place, version: Pick<LinkedVersionDetail, 'collection' | 'version' | 'aliases' | 'mlflow_name'>, server: string): Usage[] {
+export function usageOf(registryId: Place, version: Pick<LinkedVersionDetail, 'collection' | 'version' | 'aliases' | 'mlflow_name'>, server: string): Usage[] {
   const { collection, version: number } = version;
   const alias = version.aliases.find((name) => name !== 'latest') ?? `v${number}`;
   const text = (value: string): string => JSON.stringify(value);
   const shell = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`;
-  const wandb = `${registry.team}/wandb-registry-${registry.registry}/${collection}:${alias}`;
+  const wandb = `${registryId.team}/wandb-registry-${registryId.registry}/${collection}:${alias}`;
   return [
-    { title: 'Python', code: `import runvitals\n\nclient = runvitals.Client(${text(server)})\nfolder = client.registry(${text(`${registry.team}/${registry.registry}`)}).download(${text(`${collection}:${alias}`)})` },
-    { title: 'Command', code: `runvitals registry get ${shell(`${registry.team}/${registry.registry}/${collection}:${alias}`)}` },
+    { title: 'Python', code: `import runvitals\n\nclient = runvitals.Client(${text(server)})\nfolder = client.registry(${text(`${registryId.team}/${registryId.registry}`)}).download(${text(`${collection}:${alias}`)})` },
+    { title: 'Command', code: `runvitals registry get ${shell(`${registryId.team}/${registryId.registry}/${collection}:${alias}`)}` },
     { title: 'wandb', code: `import wandb  # WANDB_BASE_URL=${server}\n\nfolder = wandb.Api().artifact(${text(wandb)}).download()` },
     { title: 'MLflow', code: `import mlflow\n\nmlflow.set_tracking_uri(${text(server)})\nfolder = mlflow.artifacts.download_artifacts(${text(`models:/${version.mlflow_name}/${number}`)})` },
   ];

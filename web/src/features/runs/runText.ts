@@ -166,12 +166,12 @@ const isTextList = (value: Json | undefined): value is string[] => Array.isArray
 
 /** Rows of a machine's facts: bytes in readable units, the command as a shell shows it. */
 export function machineRows(facts: Record<string, Json>): Row[] {
-  const shown = Object.fromEntries(
+  const settings = Object.fromEntries(
     Object.entries(facts)
       .filter(([name]) => name !== 'packages')
       .map(([name, value]) => [name, name === 'command' && isTextList(value) ? commandText(value) : value]),
   );
-  return rows(known(shown)).map((row): Row => {
+  return rows(known(settings)).map((row): Row => {
     const [name, text] = row;
     return /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes'), text] : row;
   });

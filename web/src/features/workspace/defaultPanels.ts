@@ -46,8 +46,8 @@ export function shownSections(charts: readonly PanelSection[], x: PanelX, system
 /** Sections and their panels in the places that they had; what is new comes last. */
 export const inKeptPlaces = (before: readonly ShownSection[], now: readonly ShownSection[]): ShownSection[] =>
   inKeptOrder(before, now, ({ id }) => id).map((section) => {
-    const shown = before.find(({ id }) => id === section.id);
-    return shown ? { ...section, panels: inKeptOrder(shown.panels, section.panels, ({ id }) => id) } : section;
+    const earlier = before.find(({ id }) => id === section.id);
+    return earlier ? { ...section, panels: inKeptOrder(earlier.panels, section.panels, ({ id }) => id) } : section;
   });
 
 /** Metrics with the same beginning are a section if they are at least so many. */

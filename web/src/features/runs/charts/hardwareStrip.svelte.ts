@@ -52,9 +52,9 @@ export class HardwareStrip {
 
   constructor(private readonly key: RunKey) {}
 
-  setShown(shown: boolean): void {
-    this.shown = shown;
-    localStorage.setItem(SHOWN_KEY, shown ? 'yes' : 'no');
+  setShown(isShown: boolean): void {
+    this.shown = isShown;
+    localStorage.setItem(SHOWN_KEY, isShown ? 'yes' : 'no');
   }
 
   /** Load it for some times, or all; while a run is running again and again. Returns what ends that. `logFrom`: the zero of a logarithmic axis. */

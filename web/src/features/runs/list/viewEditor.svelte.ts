@@ -5,10 +5,10 @@ import { columnsOf, usualColumns, usualSort, type Column, type Shown } from './c
 import { changesFor, limitedWidth, moved, shifted, sortedBy, viewOf, type RunsView, type SortTerm } from './view';
 
 export class ViewEditor {
-  #shown: () => Shown;
+  #shownList: () => Shown;
   view = $derived(viewOf(here.query));
   /** The order of the list. */
-  sort = $derived.by((): readonly SortTerm[] => this.view.sort ?? usualSort(this.#shown()));
+  sort = $derived.by((): readonly SortTerm[] => this.view.sort ?? usualSort(this.#shownList()));
   /** The view with the order of the list. */
   listed = $derived.by((): RunsView => ({ ...this.view, sort: [...this.sort] }));
   /** The column that is being dragged. */
@@ -16,15 +16,15 @@ export class ViewEditor {
   /** The width of a column while it is dragged. */
   resized = $state.raw<{ name: string; width: number } | null>(null);
   /** Names of the columns in their order, without the name of the run, which is always first. */
-  names = $derived.by((): string[] => this.view.columns ?? usualColumns(this.#shown()));
+  names = $derived.by((): string[] => this.view.columns ?? usualColumns(this.#shownList()));
   pinned = $derived(this.names.filter((name) => this.view.pinned.includes(name)));
   /** The columns as they are shown: pinned ones first. */
   columns = $derived(columnsOf([...this.pinned, ...this.names.filter((name) => !this.view.pinned.includes(name))]));
 
   widths = $derived.by((): RunsView['widths'] => (this.resized ? { ...this.view.widths, [this.resized.name]: this.resized.width } : this.view.widths));
 
-  constructor(shown: () => Shown) {
-    this.#shown = shown;
+  constructor(shownList: () => Shown) {
+    this.#shownList = shownList;
   }
 
   set(changes: Partial<RunsView>): void {

@@ -49,9 +49,9 @@ const lineY = (line: number): number => BODY + LINE * (line + 1);
 
 /** The first lines that have room, and how many more there are. */
 function fitting<T>(rows: readonly T[], colors: Colors, draw: (row: T, i: number) => string): string {
-  const shown = rows.length > MAX_LINES ? rows.slice(0, MAX_LINES - 1) : rows;
-  const more = rows.length > shown.length ? text(MARGIN, lineY(shown.length), `and ${rows.length - shown.length} more`, colors.soft) : '';
-  return shown.map(draw).join('') + more;
+  const shownRows = rows.length > MAX_LINES ? rows.slice(0, MAX_LINES - 1) : rows;
+  const more = rows.length > shownRows.length ? text(MARGIN, lineY(shownRows.length), `and ${rows.length - shownRows.length} more`, colors.soft) : '';
+  return shownRows.map(draw).join('') + more;
 }
 
 const textLines = (message: string, colors: Colors): string =>

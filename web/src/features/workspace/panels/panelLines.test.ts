@@ -55,8 +55,8 @@ it('metrics that match a pattern are expressions of them', () => {
 
 it('a pattern makes one panel, or one for each match', () => {
   expect(metricsOf(panel({ pattern: 'loss' }), NAMES).map(({ text }) => text)).toEqual(['loss', '"train/loss"']);
-  const shown = shownPanels(panel({ pattern: 'loss', each: true }), NAMES);
-  expect(shown.map(({ id, metrics, pattern }) => [id, metrics, pattern])).toEqual([
+  const panels = shownPanels(panel({ pattern: 'loss', each: true }), NAMES);
+  expect(panels.map(({ id, metrics, pattern }) => [id, metrics, pattern])).toEqual([
     ['p:loss', ['loss'], ''],
     ['p:"train/loss"', ['"train/loss"'], ''],
   ]);
