@@ -13,7 +13,7 @@ export function withOwnAddresses(content, filename) {
   const visit = (node) => {
     if (node === null || typeof node !== 'object') return;
     if (node.type === 'RegularElement') {
-      for (const one of node.attributes) if (one.type === 'Attribute' && ATTRIBUTES.includes(one.name)) edits.push(...attributeEdits(one, content));
+      for (const attribute of node.attributes) if (attribute.type === 'Attribute' && ATTRIBUTES.includes(attribute.name)) edits.push(...attributeEdits(attribute, content));
     }
     if (node.type === 'HtmlTag') edits.push([node.expression.start, node.expression.end, `ownAddresses.html(${textOf(node.expression, content)})`]);
     for (const [key, value] of Object.entries(node)) if (key !== 'metadata') (Array.isArray(value) ? value : [value]).forEach(visit);

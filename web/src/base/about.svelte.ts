@@ -45,8 +45,8 @@ class ThisServer {
   }
 
   /** False until it is known, and for local journals, which belong to the runs that write them. */
-  can(what: Capability): boolean {
-    return this.about?.capabilities.includes(what) ?? false;
+  can(capability: Capability): boolean {
+    return this.about?.capabilities.includes(capability) ?? false;
   }
 }
 

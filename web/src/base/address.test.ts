@@ -63,12 +63,12 @@ const MADE_ELSEWHERE: Record<string, { use: RegExp; allowed: RegExp }> = {
 describe('addresses are made in one place', () => {
   const sources = import.meta.glob<string>(['/src/**/*.{ts,svelte}', '!/src/**/*.test.ts'], { eager: true, query: '?raw', import: 'default' });
 
-  it.each(Object.keys(MADE_ELSEWHERE))('%s', (what) => {
-    const { use, allowed } = MADE_ELSEWHERE[what]!;
-    const found = Object.entries(sources)
+  it.each(Object.keys(MADE_ELSEWHERE))('%s', (kind) => {
+    const { use, allowed } = MADE_ELSEWHERE[kind]!;
+    const sourcesWithout = Object.entries(sources)
       .filter(([path]) => !allowed.test(path))
       .flatMap(([path, text]) => (text.match(use) ?? []).map((match) => `${path}: ${match.trim()}`));
-    expect(found).toEqual([]);
+    expect(sourcesWithout).toEqual([]);
   });
 
   it('whatever the attribute is called', () => expect(ATTRIBUTES).toEqual(['href', 'src', 'poster']));

@@ -22,8 +22,8 @@ export function joinedRows(tables: readonly { title: string; rows: readonly Cell
   return [
     ['panel', ...head],
     ...tables.flatMap(({ title, rows: [own = [], ...rows] }) => {
-      const places = head.map((name) => own.indexOf(name));
-      return rows.map((row) => [title, ...places.map((place) => (place < 0 ? null : row[place]))]);
+      const columns = head.map((name) => own.indexOf(name));
+      return rows.map((row) => [title, ...columns.map((column) => (column < 0 ? null : row[column]))]);
     }),
   ];
 }

@@ -26,26 +26,26 @@ export function earlyAddresses(path: string, query: URLSearchParams): string[] {
   const entity = at === 2 ? parts[0]! : encodeURIComponent(query.get('entity') ?? '');
   const ofEntity = entity && `?entity=${entity}`;
   const run = `/api/v1/runs/${id}`;
-  const found = ['/api/v1/about', run + ofEntity];
-  if (tab === null || tab === 'system' || tab === 'charts') found.push(`${run}/headline${ofEntity}`, `${run}/plan${ofEntity}`);
-  if (tab === 'charts') found.push(`${run}/history/names${ofEntity}`);
-  if (tab !== 'system') return found;
+  const paths = ['/api/v1/about', run + ofEntity];
+  if (tab === null || tab === 'system' || tab === 'charts') paths.push(`${run}/headline${ofEntity}`, `${run}/plan${ofEntity}`);
+  if (tab === 'charts') paths.push(`${run}/history/names${ofEntity}`);
+  if (tab !== 'system') return paths;
   if (!query.has('from') && !query.has('window') && !query.has('replay') && !query.has('logx')) {
     for (const request of EARLY_REQUESTS) {
       const keys = request.map((key) => `keys=${encodeURIComponent(key)}`).join('&');
-      found.push(`${run}/metrics${ofEntity}${ofEntity ? '&' : '?'}${keys}&max_points=${CARD_POINTS}`);
+      paths.push(`${run}/metrics${ofEntity}${ofEntity ? '&' : '?'}${keys}&max_points=${CARD_POINTS}`);
     }
   }
-  return found;
+  return paths;
 }
 
 export function startEarly(): void {
   const [about, run, ...rest] = earlyAddresses(currentPath(), new URLSearchParams(window.location.search));
   if (about === undefined || run === undefined) return;
-  const [asked, known] = [request(about), request(run)];
+  const [asked, runResponse] = [request(about), request(run)];
   // Of a run that is not there, no values are requested.
-  const each = rest.map((address) => [address, address.includes('/metrics?') ? known.then((response) => (response.ok ? request(address) : response.clone())) : request(address)] as const);
-  for (const [address, response] of [[about, asked], [run, known], ...each] as const) {
+  const each = rest.map((address) => [address, address.includes('/metrics?') ? runResponse.then((response) => (response.ok ? request(address) : response.clone())) : request(address)] as const);
+  for (const [address, response] of [[about, asked], [run, runResponse], ...each] as const) {
     response.catch(() => undefined); // reported by the request that takes it, if one does
     started.set(address, response);
   }

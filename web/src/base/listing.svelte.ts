@@ -18,7 +18,7 @@ export class Listing<Item> {
   #identity: ((item: Item) => string | number) | null;
   #asked = 0;
   /** What was loaded last. */
-  #place: { path: string; params: Params } = { path: '', params: {} };
+  #lastRequest: { path: string; params: Params } = { path: '', params: {} };
 
   /**
    * `name`: of the list in the answer. `identity`: of an item, for lists in an order that may change: what moved to a
@@ -31,13 +31,13 @@ export class Listing<Item> {
 
   /** Load the first page. */
   async load(path: string, params: Params = {}): Promise<void> {
-    this.#place = { path, params };
+    this.#lastRequest = { path, params };
     await this.#request(path, params, []);
   }
 
   /** Load the page after those that are there. */
   async more(): Promise<void> {
-    const { path, params } = this.#place;
+    const { path, params } = this.#lastRequest;
     await this.#request(path, { ...params, after: this.next }, this.items ?? []);
   }
 
@@ -61,7 +61,7 @@ export class Listing<Item> {
   #joined(before: Item[], page: Item[]): Item[] {
     const identity = this.#identity;
     if (identity === null) return [...before, ...page];
-    const shown = new Set(before.map(identity));
-    return [...before, ...page.filter((item) => !shown.has(identity(item)))];
+    const ids = new Set(before.map(identity));
+    return [...before, ...page.filter((item) => !ids.has(identity(item)))];
   }
 }

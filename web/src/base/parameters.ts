@@ -78,17 +78,17 @@ const PAGES: Partial<Record<Route['page'], Parameters>> = {
 
 /** The parameters of an address that are not applied, each with why. */
 export function notApplied(page: Route['page'], query: URLSearchParams): { name: string; why: string }[] {
-  const known = PAGES[page];
-  if (!known) return [];
-  const found = [...new Set(query.keys())].flatMap((name) => {
-    if (!Object.hasOwn(known, name)) return BY_NAME.test(name) && 'open' in known ? [] : [{ name, why: 'this page has no such parameter' }];
-    const [pattern, value] = [known[name], query.get(name)!];
+  const parameters = PAGES[page];
+  if (!parameters) return [];
+  const ignored = [...new Set(query.keys())].flatMap((name) => {
+    if (!Object.hasOwn(parameters, name)) return BY_NAME.test(name) && 'open' in parameters ? [] : [{ name, why: 'this page has no such parameter' }];
+    const [pattern, value] = [parameters[name], query.get(name)!];
     return !pattern || pattern.test(value) ? [] : [{ name, why: `“${value.slice(0, 40)}” is no value of it` }];
   });
-  for (const [one, other] of [['from', 'to'], ['to', 'from']] as const) {
-    if (one in known && query.has(one) && !query.has(other)) found.push({ name: one, why: `it needs “${other}” too` });
+  for (const [name, other] of [['from', 'to'], ['to', 'from']] as const) {
+    if (name in parameters && query.has(name) && !query.has(other)) ignored.push({ name, why: `it needs “${other}” too` });
   }
-  return found;
+  return ignored;
 }
 
 /** The parameters of a page, for the test that compares them with what the sources read. */

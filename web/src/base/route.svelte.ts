@@ -157,10 +157,10 @@ const OF_MLFLOW = /^#\/experiments\/([^/?]+)(?:\/runs\/([^/?]+))?/;
 
 /** The address here of a link that MLflow's clients print, such as `/#/experiments/1/runs/…`; null for others. */
 export function mlflowHref(hash: string): string | null {
-  const found = OF_MLFLOW.exec(hash);
-  if (!found) return null;
-  const query = new URLSearchParams({ experiment: decode(found[1]!) });
-  if (found[2] !== undefined) query.set('run', decode(found[2]));
+  const match = OF_MLFLOW.exec(hash);
+  if (!match) return null;
+  const query = new URLSearchParams({ experiment: decode(match[1]!) });
+  if (match[2] !== undefined) query.set('run', decode(match[2]));
   return `/-/mlflow?${query}`;
 }
 

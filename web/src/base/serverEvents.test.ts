@@ -11,9 +11,9 @@ describe('events of a stream', () => {
   it('are the same however it is cut into pieces', () => {
     for (let size = 1; size <= STREAM.length; size++) {
       const parser = new EventParser();
-      const found = [];
-      for (let i = 0; i < STREAM.length; i += size) found.push(...parser.push(STREAM.slice(i, i + size)));
-      expect(found).toEqual(EVENTS);
+      const events = [];
+      for (let i = 0; i < STREAM.length; i += size) events.push(...parser.push(STREAM.slice(i, i + size)));
+      expect(events).toEqual(EVENTS);
     }
   });
 
@@ -28,9 +28,9 @@ describe('events of a stream', () => {
       },
     });
     let alive = 0;
-    const found = [];
-    for await (const event of eventsOf(body, () => (alive += 1))) found.push(event);
-    expect(found).toEqual(EVENTS);
+    const events = [];
+    for await (const event of eventsOf(body, () => (alive += 1))) events.push(event);
+    expect(events).toEqual(EVENTS);
     expect(alive).toBe(bytes.length);
   });
 

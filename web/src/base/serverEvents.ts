@@ -17,16 +17,16 @@ export class EventParser {
   push(piece: string): ServerEvent[] {
     const lines = (this.#rest + piece).split('\n');
     this.#rest = lines.pop()!;
-    const found: ServerEvent[] = [];
+    const events: ServerEvent[] = [];
     for (const line of lines) {
       if (line.replace(/\r$/, '') !== '') this.#take(line.replace(/\r$/, ''));
       else {
         const { name, data } = this.#event;
-        if (data.length > 0) found.push({ name, data: data.join('\n'), id: this.#id });
+        if (data.length > 0) events.push({ name, data: data.join('\n'), id: this.#id });
         this.#event = { name: 'message', data: [] };
       }
     }
-    return found;
+    return events;
   }
 
   #take(line: string): void {

@@ -57,9 +57,9 @@ const wall = (ms: number): Date => new Date(ms + offset(ms));
 /** The user's time zone: how far its clocks are ahead of UTC. */
 function offset(ms: number): number {
   if (!dateStyle.timeZone) return -new Date(ms).getTimezoneOffset() * M;
-  const shown: Record<string, number> = {};
-  for (const { type, value } of parts(dateStyle.timeZone).formatToParts(ms)) shown[type] = Number(value);
-  const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = shown;
+  const fields: Record<string, number> = {};
+  for (const { type, value } of parts(dateStyle.timeZone).formatToParts(ms)) fields[type] = Number(value);
+  const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = fields;
   return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(ms / S) * S;
 }
 
@@ -67,9 +67,9 @@ const formats = new Map<string, Intl.DateTimeFormat>();
 
 /** Making a format takes longer than using it, and an axis has many ticks. */
 function cached(key: string, make: () => Intl.DateTimeFormat): Intl.DateTimeFormat {
-  const found = formats.get(key) ?? make();
-  formats.set(key, found);
-  return found;
+  const format = formats.get(key) ?? make();
+  formats.set(key, format);
+  return format;
 }
 
 const parts = (timeZone: string): Intl.DateTimeFormat =>
@@ -123,9 +123,9 @@ export function logElapsedTicks(min: number, max: number, count: number, start: 
   const ticks = round.length > 2 ? round : all;
   if (ticks.length < 2) return elapsedTicks(min, max, count, start);
   const apart = ((max - start) / (min - start)) ** (1 / (count + 1));
-  const shown: number[] = [];
-  for (const time of ticks) if (time >= (shown.at(-1) ?? 0) * apart) shown.push(time);
-  return shown.map((time) => time + start);
+  const times: number[] = [];
+  for (const time of ticks) if (time >= (times.at(-1) ?? 0) * apart) times.push(time);
+  return times.map((time) => time + start);
 }
 
 /** Ticks at round times of day in the user's time zone, at most about `count`. */

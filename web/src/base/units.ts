@@ -65,9 +65,9 @@ const LADDERS: Record<string, { one: number; ladder: Ladder }> = {
 
 /** How to write values of a unit whose largest is `largest`. */
 export function scaleFor(unit: string, largest: number): Scale {
-  const known = own(LADDERS, unit);
-  if (!known) return { by: 1, unit: unit === '1' ? '' : unit };
-  const { one, ladder } = known;
+  const scale = own(LADDERS, unit);
+  if (!scale) return { by: 1, unit: unit === '1' ? '' : unit };
+  const { one, ladder } = scale;
   const size = Math.abs(largest) * one;
   // A zero or a tiny value stays in the unit it was given in, where the ladder has that rung.
   let rung = ladder.find(([factor]) => factor === one) ?? ladder[0]!;
@@ -81,8 +81,8 @@ export function scaleFor(unit: string, largest: number): Scale {
 function digits(value: number): string {
   const size = Math.abs(value);
   if (size !== 0 && (size >= 1e6 || size < 1e-3)) return value.toPrecision(3).replace(/\.?0+(?=e|$)/, '');
-  const places = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
-  const text = value.toFixed(places);
+  const decimals = size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3;
+  const text = value.toFixed(decimals);
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
@@ -101,9 +101,9 @@ export function formatTicks(ticks: readonly number[], unit: string): string[] {
   const scale = scaleFor(unit, Math.max(...ticks.map(Math.abs)));
   const scaled = ticks.map((tick) => tick / scale.by);
   const step = scaled.length > 1 ? Math.abs(scaled[1]! - scaled[0]!) : Math.abs(scaled[0]!);
-  let places = 0;
-  while (places < 6 && step > 0 && Math.abs(step - Number(step.toFixed(places))) > step * 1e-6) places++;
-  return scaled.map((value) => (Math.abs(value) < 1e-12 ? '0' : value.toFixed(places)) + attached(scale.unit));
+  let decimals = 0;
+  while (decimals < 6 && step > 0 && Math.abs(step - Number(step.toFixed(decimals))) > step * 1e-6) decimals++;
+  return scaled.map((value) => (Math.abs(value) < 1e-12 ? '0' : value.toFixed(decimals)) + attached(scale.unit));
 }
 
 const STEPS = [1, 2, 2.5, 5, 10];
@@ -147,4 +147,4 @@ export function valueRange(low: number | null, high: number | null, unit: string
 export const count = (number: number): string => number.toLocaleString('en-US');
 
 /** `1 run`, `12,345 runs`. */
-export const counted = (number: number, one: string): string => `${count(number)} ${one}${number === 1 ? '' : 's'}`;
+export const counted = (number: number, noun: string): string => `${count(number)} ${noun}${number === 1 ? '' : 's'}`;

@@ -96,27 +96,27 @@ export const round = (value: number): number => Math.round(value * 100) / 100;
 
 function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   const { axis, range, lines, y } = chart;
-  const shown = lines.map(({ points }) => points.y.filter((value, i) => isShown(points.x[i]!, range) && isDrawable(value, y.scale)) as number[]);
+  const shownValues = lines.map(({ points }) => points.y.filter((value, i) => isShown(points.x[i]!, range) && isDrawable(value, y.scale)) as number[]);
   const bands = lines.filter(({ band }) => band).flatMap(({ points }) => [...points.low!, ...points.high!]);
-  const all = [...shown.flat(), ...bands.filter((value) => isDrawable(value, y.scale))] as number[];
+  const all = [...shownValues.flat(), ...bands.filter((value) => isDrawable(value, y.scale))] as number[];
   const extreme = (pick: (a: number, b: number) => number): number | null => (all.length ? all.reduce((a, b) => pick(a, b)) : null);
-  const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shown.flat());
+  const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shownValues.flat());
   const level = levelOf(y);
-  const place = {
+  const plot = {
     x: (value: number): number => LEFT + shareOf(axis, range, value) * (WIDTH - LEFT - RIGHT),
     y: (value: number): number => HEIGHT - BOTTOM - ((level(value) - level(low)) / (level(high) - level(low))) * (HEIGHT - TOP - BOTTOM),
   };
   const id = `clip${(clips += 1)}`;
   const clip = `<clipPath id="${id}"><rect x="${LEFT}" y="${TOP}" width="${WIDTH - LEFT - RIGHT}" height="${HEIGHT - TOP - BOTTOM}"/></clipPath>`;
-  const drawnLines = lines.map((line) => linePath(line, place, (value) => isDrawable(value, y.scale), axis.log)).join('');
+  const drawnLines = lines.map((line) => linePath(line, plot, (value) => isDrawable(value, y.scale), axis.log)).join('');
   return [
     text(12, 20, chart.title, colors.text, 'font-size="13" font-weight="600"'),
     text(WIDTH - RIGHT, 20, `${whereText(axis, range.min)} to ${whereText(axis, range.max)}`, colors.soft, 'text-anchor="end"'),
     legend(lines, colors),
-    gridOf(chart, [low, high], place, colors),
+    gridOf(chart, [low, high], plot, colors),
     clip,
-    markBars(chart, place, colors),
-    `<g clip-path="url(#${id})" fill="none" stroke-linejoin="round">${pinLines(chart, place, colors)}${drawnLines}</g>`,
+    markBars(chart, plot, colors),
+    `<g clip-path="url(#${id})" fill="none" stroke-linejoin="round">${pinLines(chart, plot, colors)}${drawnLines}</g>`,
   ].join('');
 }
 
@@ -131,15 +131,15 @@ interface Place {
   y: (value: number) => number;
 }
 
-function gridOf({ axis, range, y }: ChartSnapshot, [low, high]: [number, number], place: Place, { grid, soft }: Colors): string {
+function gridOf({ axis, range, y }: ChartSnapshot, [low, high]: [number, number], plot: Place, { grid, soft }: Colors): string {
   const across = ticksOf(axis, range.min, range.max, 8);
   const up = yTicks(y, low, high, 7);
   const [xLabels, yTexts] = [labelsOf(axis, across), yLabels(y, up)];
   const line = (x1: number, y1: number, x2: number, y2: number): string =>
     `<path d="M${round(x1)} ${round(y1)}L${round(x2)} ${round(y2)}" stroke="${grid}"/>`;
   return [
-    ...across.map((tick, i) => line(place.x(tick), TOP, place.x(tick), HEIGHT - BOTTOM) + text(place.x(tick), HEIGHT - 10, xLabels[i]!, soft, 'text-anchor="middle"')),
-    ...up.map((tick, i) => line(LEFT, place.y(tick), WIDTH - RIGHT, place.y(tick)) + text(LEFT - 6, place.y(tick) + 4, yTexts[i]!, soft, 'text-anchor="end"')),
+    ...across.map((tick, i) => line(plot.x(tick), TOP, plot.x(tick), HEIGHT - BOTTOM) + text(plot.x(tick), HEIGHT - 10, xLabels[i]!, soft, 'text-anchor="middle"')),
+    ...up.map((tick, i) => line(LEFT, plot.y(tick), WIDTH - RIGHT, plot.y(tick)) + text(LEFT - 6, plot.y(tick) + 4, yTexts[i]!, soft, 'text-anchor="end"')),
   ].join('');
 }
 
@@ -153,29 +153,29 @@ function legend(lines: readonly Drawn[], colors: Colors): string {
   return `<text x="12" y="40" fill="${colors.soft}" xml:space="preserve">${named.join('')}${more}</text>`;
 }
 
-function pinLines({ pins, range, axis }: ChartSnapshot, place: Place, colors: Colors): string {
+function pinLines({ pins, range, axis }: ChartSnapshot, plot: Place, colors: Colors): string {
   if (axis.kind === 'step' || axis.kind === 'metric') return '';
   return pins
     .filter(({ x }) => isShown(x, range))
     .map(({ x, level }) => {
       const color = level === 'error' ? colors.error : colors.warning;
-      return `<path d="M${round(place.x(x))} ${TOP}V${HEIGHT - BOTTOM}" stroke="${color}" stroke-dasharray="3 3"/>`;
+      return `<path d="M${round(plot.x(x))} ${TOP}V${HEIGHT - BOTTOM}" stroke="${color}" stroke-dasharray="3 3"/>`;
     })
     .join('');
 }
 
-function markBars({ marks = [], range }: ChartSnapshot, place: Place, colors: Colors): string {
+function markBars({ marks = [], range }: ChartSnapshot, plot: Place, colors: Colors): string {
   return marks
     .filter(({ min, max }) => max >= range.min && min <= range.max)
     .map(({ min, max, level, text }) => {
-      const [from, to] = [place.x(Math.max(min, range.min)), place.x(Math.min(max, range.max))];
+      const [from, to] = [plot.x(Math.max(min, range.min)), plot.x(Math.min(max, range.max))];
       const [color, dash] = level === 'critical' ? [colors.error, ''] : [colors.warning, ' stroke-dasharray="5 3"'];
       return `<path d="M${round(from)} ${HEIGHT - BOTTOM + 3}H${round(Math.max(to, from + 2))}" stroke="${color}" stroke-width="3"${dash}><title>${xmlText(text)}</title></path>`;
     })
     .join('');
 }
 
-function linePath({ points, raw, band, color, dash, width }: Drawn, place: Place, isKnown: (value: number | null | undefined) => value is number, logX = false): string {
+function linePath({ points, raw, band, color, dash, width }: Drawn, plot: Place, isKnown: (value: number | null | undefined) => value is number, logX = false): string {
   const longest = logX ? Infinity : longestStep(points.x);
   const path = (values: readonly (number | null | undefined)[]): string => {
     let connected = false;
@@ -187,17 +187,17 @@ function linePath({ points, raw, band, color, dash, width }: Drawn, place: Place
         }
         const command = connected && points.x[i]! - points.x[i - 1]! <= longest ? 'L' : 'M';
         connected = true;
-        return `${command}${round(place.x(points.x[i]!))} ${round(place.y(value))}`;
+        return `${command}${round(plot.x(points.x[i]!))} ${round(plot.y(value))}`;
       })
       .join('');
   };
   const parts: string[] = [];
   if (band && points.low && points.high) {
-    const known = [...points.x.keys()].filter((i) => isKnown(points.low![i]) && isKnown(points.high![i]));
+    const indexes = [...points.x.keys()].filter((i) => isKnown(points.low![i]) && isKnown(points.high![i]));
     const edge = (values: readonly (number | null)[], at: number[]): string =>
-      at.map((i) => `${round(place.x(points.x[i]!))} ${round(place.y(values[i]!))}`).join('L');
-    if (known.length > 1) {
-      parts.push(`<path d="M${edge(points.high, known)}L${edge(points.low, known.toReversed())}Z" fill="${color}" fill-opacity="0.16"/>`);
+      at.map((i) => `${round(plot.x(points.x[i]!))} ${round(plot.y(values[i]!))}`).join('L');
+    if (indexes.length > 1) {
+      parts.push(`<path d="M${edge(points.high, indexes)}L${edge(points.low, indexes.toReversed())}Z" fill="${color}" fill-opacity="0.16"/>`);
     }
   }
   if (raw) parts.push(`<path d="${path(raw)}" stroke="${color}" stroke-opacity="0.45"/>`);

@@ -54,21 +54,21 @@ class ChartView {
     here.set(chartOptionChanges(here.query, chart, options));
   }
 
-  toggle(chart: string, what: 'hide' | 'pin', series: string): void {
+  toggle(chart: string, choice: 'hide' | 'pin', series: string): void {
     const { hidden, pinned } = this.state(chart);
-    const named = new Set(what === 'hide' ? hidden : pinned);
+    const named = new Set(choice === 'hide' ? hidden : pinned);
     if (!named.delete(series)) named.add(series);
-    here.set(seriesChanges(here.query, chart, what, [...named]));
+    here.set(seriesChanges(here.query, chart, choice, [...named]));
   }
 
   /** Hide all series but these. */
-  showOnly(chart: string, all: readonly string[], shown: readonly string[]): void {
-    const hidden = all.filter((id) => !shown.includes(id));
+  showOnly(chart: string, all: readonly string[], shownIds: readonly string[]): void {
+    const hidden = all.filter((id) => !shownIds.includes(id));
     here.set(seriesChanges(here.query, chart, 'hide', hidden));
   }
 
-  setMarks(shown: boolean): void {
-    here.set({ marks: shown ? null : 'off' });
+  setMarks(areShown: boolean): void {
+    here.set({ marks: areShown ? null : 'off' });
   }
 
   setZoom(zoom: Range | null): void {

@@ -26,23 +26,23 @@ describe('drawn lines', () => {
   });
 
   it('that are pinned are wider and on top', () => {
-    const found = drawn([line('a', [1]), line('b', [2])], how({ pinned: new Set(['a']) }));
-    expect(found.map(({ id, faded }) => [id, faded])).toEqual([['b', true], ['a', false]]);
-    expect(found[1]!.width).toBeGreaterThan(found[0]!.width);
+    const drawnLines = drawn([line('a', [1]), line('b', [2])], how({ pinned: new Set(['a']) }));
+    expect(drawnLines.map(({ id, faded }) => [id, faded])).toEqual([['b', true], ['a', false]]);
+    expect(drawnLines[1]!.width).toBeGreaterThan(drawnLines[0]!.width);
   });
 
   it('have their raw values behind them when they are smoothed', () => {
-    const [one] = drawn([line('a', [0, 10])], how({ smoothing: { kind: 'mean', width: 2 } }));
-    expect([one!.points.y, one!.raw]).toEqual([[5, 5], [0, 10]]);
-    expect(columnsOf([one!], false).columns).toEqual([[5, 5], [0, 10]]);
+    const [smoothed] = drawn([line('a', [0, 10])], how({ smoothing: { kind: 'mean', width: 2 } }));
+    expect([smoothed!.points.y, smoothed!.raw]).toEqual([[5, 5], [0, 10]]);
+    expect(columnsOf([smoothed!], false).columns).toEqual([[5, 5], [0, 10]]);
   });
 
   it('as a band are their mean, with the lines that are far from the others, and the pinned ones', () => {
     const lines = [90, 91, 92, 93, 94, 30].map((value) => line(`gpu ${value}`, [value, value]));
-    const found = drawn(lines, how({ mode: 'band', pinned: new Set(['gpu 90']) }));
-    expect(found.map(({ label }) => label)).toEqual(['mean of 6', 'gpu 90', 'gpu 30']);
-    expect(found[0]).toMatchObject({ id: null, band: true, points: { low: [30, 30], high: [94, 94] } });
-    expect(columnsOf(found, false).columns).toHaveLength(5);
+    const drawnLines = drawn(lines, how({ mode: 'band', pinned: new Set(['gpu 90']) }));
+    expect(drawnLines.map(({ label }) => label)).toEqual(['mean of 6', 'gpu 90', 'gpu 30']);
+    expect(drawnLines[0]).toMatchObject({ id: null, band: true, points: { low: [30, 30], high: [94, 94] } });
+    expect(columnsOf(drawnLines, false).columns).toHaveLength(5);
   });
 });
 
@@ -55,6 +55,6 @@ it('many devices are a heatmap, many other lines a band', () => {
 });
 
 it('counts of many devices are drawn as their sum, and not as their mean', () => {
-  const found = drawn([line('a', [0, 1, 1]), line('b', [0, 0, 5]), line('c', [2, null, 2])], how({ mode: 'band', summed: true }));
-  expect(found.map(({ label, points }) => [label, points.y])).toEqual([['sum of 3', [2, 3, 8]]]);
+  const drawnLines = drawn([line('a', [0, 1, 1]), line('b', [0, 0, 5]), line('c', [2, null, 2])], how({ mode: 'band', summed: true }));
+  expect(drawnLines.map(({ label, points }) => [label, points.y])).toEqual([['sum of 3', [2, 3, 8]]]);
 });

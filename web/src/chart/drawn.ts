@@ -65,9 +65,9 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
     return inOrder.map((line) => ownLine(line, how, visible.length <= MAX_BANDS, pinned, many));
   }
   if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, ofMany: true, points: summed(visible) }, how, false, false), id: null }];
-  const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };
+  const mean = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };
   const beside = besideBand(visible, how.pinned).map((line) => ownLine(line, how, false, false));
-  return [{ ...ownLine(whole, how, true, false), id: null }, ...beside];
+  return [{ ...ownLine(mean, how, true, false), id: null }, ...beside];
 }
 
 /** Pinned lines, and those that are farthest from the others. */

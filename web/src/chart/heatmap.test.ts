@@ -14,24 +14,24 @@ const line = (label: string, x: number[], y: (number | null)[], n: number[] | nu
 
 describe('a heatmap', () => {
   it('has columns of equal width along a logarithmic axis, filled up to the last point', () => {
-    const found = heatmap([line('a', [1, 10, 100], [1, 2, 3])], { kind: 'step', log: true }, { min: 1, max: 10_000 }, 8, '', false);
-    expect([...found.values]).toEqual([1, 1, 2, 2, 3, NaN, NaN, NaN]);
+    const map = heatmap([line('a', [1, 10, 100], [1, 2, 3])], { kind: 'step', log: true }, { min: 1, max: 10_000 }, 8, '', false);
+    expect([...map.values]).toEqual([1, 1, 2, 2, 3, NaN, NaN, NaN]);
   });
 
   it('has the mean of the points in each column, buckets by their samples', () => {
-    const found = heatmap([line('a', [0, 1, 10, 11], [2, 4, 6, 9], [1, 1, 1, 2])], axis, { min: 0, max: 20 }, 2, 'W', false);
-    expect([...found.values]).toEqual([3, 8]);
-    expect([found.low, found.high]).toEqual([3, 8]);
+    const map = heatmap([line('a', [0, 1, 10, 11], [2, 4, 6, 9], [1, 1, 1, 2])], axis, { min: 0, max: 20 }, 2, 'W', false);
+    expect([...map.values]).toEqual([3, 8]);
+    expect([map.low, map.high]).toEqual([3, 8]);
   });
 
   it('carries a value on until the next is due, and leaves gaps', () => {
-    const found = heatmap([line('a', [0, 10, 20, 80], [1, 2, 3, 4])], axis, { min: 0, max: 90 }, 9, '', false);
-    expect([...found.values]).toEqual([1, 2, 3, 3, 3, NaN, NaN, NaN, 4]);
+    const map = heatmap([line('a', [0, 10, 20, 80], [1, 2, 3, 4])], axis, { min: 0, max: 90 }, 9, '', false);
+    expect([...map.values]).toEqual([1, 2, 3, 3, 3, NaN, NaN, NaN, 4]);
   });
 
   it('has the colours of 0 to 100 for percent', () => {
-    const found = heatmap([line('a', [0], [55])], axis, { min: 0, max: 1 }, 1, '%', false);
-    expect([found.low, found.high]).toEqual([0, 100]);
+    const map = heatmap([line('a', [0], [55])], axis, { min: 0, max: 1 }, 1, '%', false);
+    expect([map.low, map.high]).toEqual([0, 100]);
     expect(heatmap([line('a', [], [])], axis, { min: 0, max: 1 }, 1, 'W', false)).toMatchObject({ low: 0, high: 1 });
   });
 

@@ -57,11 +57,11 @@ function fill(row: Float64Array, { points: { x, y, n } }: Line, axis: Axis, rang
 }
 
 function colorRange(values: Float64Array, unit: string, outliersAside: boolean): [number, number] {
-  const known = [...values].filter((value) => !Number.isNaN(value));
-  if (known.length === 0) return [0, 1];
-  const extremes: [number, number] = [known.reduce((a, b) => Math.min(a, b)), known.reduce((a, b) => Math.max(a, b))];
+  const numbers = [...values].filter((value) => !Number.isNaN(value));
+  if (numbers.length === 0) return [0, 1];
+  const extremes: [number, number] = [numbers.reduce((a, b) => Math.min(a, b)), numbers.reduce((a, b) => Math.max(a, b))];
   if (unit === '%' && extremes[0] >= 0 && extremes[1] <= 100) return [0, 100];
-  const [low, high] = (outliersAside && withoutOutliers(known)) || extremes;
+  const [low, high] = (outliersAside && withoutOutliers(numbers)) || extremes;
   return high > low ? [low, high] : [low, low + 1];
 }
 
@@ -76,8 +76,8 @@ const STOPS: readonly (readonly [number, number, number])[] = [
 ];
 
 export function heatColor(value: number, low: number, high: number): [number, number, number] {
-  const place = Math.max(0, Math.min(1, (value - low) / (high - low))) * (STOPS.length - 1);
-  const stop = Math.min(STOPS.length - 2, Math.floor(place));
+  const position = Math.max(0, Math.min(1, (value - low) / (high - low))) * (STOPS.length - 1);
+  const stop = Math.min(STOPS.length - 2, Math.floor(position));
   const [from, to] = [STOPS[stop]!, STOPS[stop + 1]!];
-  return [0, 1, 2].map((i) => Math.round(from[i]! + (to[i]! - from[i]!) * (place - stop))) as [number, number, number];
+  return [0, 1, 2].map((i) => Math.round(from[i]! + (to[i]! - from[i]!) * (position - stop))) as [number, number, number];
 }

@@ -6,28 +6,28 @@ const points = (x: number[], y: (number | null)[], t: (number | null)[] = x): Lo
 describe('points of an answer', () => {
   it('of log() are a line a process', () => {
     const group = { host: 'a', replaced: false, t: [0], n: null, min: null, max: null };
-    const found = fromLogged({
+    const linesByKey = fromLogged({
       groups: [
         { ...group, rank: 0, step: [1], series: { loss: [0.5] } },
         { ...group, rank: 1, step: [1], series: { loss: [0.7] } },
       ],
     });
-    expect([...found.get('loss')!.keys()]).toEqual(['rank 0', 'rank 1']);
+    expect([...linesByKey.get('loss')!.keys()]).toEqual(['rank 0', 'rank 1']);
   });
 
   it('have the steps that a training repeated apart, and both over time', () => {
     const group = { host: 'a', rank: 0, n: null, min: null, max: null };
-    const found = fromLogged({
+    const linesByKey = fromLogged({
       groups: [
         { ...group, replaced: false, t: [10, 40, 50], step: [1, 2, 3], series: { loss: [0.9, 0.75, 0.6] } },
         { ...group, replaced: true, t: [20, 30], step: [2, 3], series: { loss: [0.8, 0.7] } },
       ],
     });
-    const line = found.get('loss')!.get('rank 0')!;
+    const line = linesByKey.get('loss')!.get('rank 0')!;
     expect(line.y).toEqual([0.9, 0.75, 0.6]);
     expect(byTime(line).y).toEqual([0.9, 0.8, 0.7, 0.75, 0.6]);
-    expect(loggedUpTo(found.get('loss')!, 35).get('rank 0')!.y).toEqual([0.9, 0.8, 0.7]);
-    const after = loggedUpTo(found.get('loss')!, 45).get('rank 0')!;
+    expect(loggedUpTo(linesByKey.get('loss')!, 35).get('rank 0')!.y).toEqual([0.9, 0.8, 0.7]);
+    const after = loggedUpTo(linesByKey.get('loss')!, 45).get('rank 0')!;
     expect([after.y, byTime(after).y]).toEqual([[0.9, 0.75], [0.9, 0.8, 0.7, 0.75]]);
   });
 });

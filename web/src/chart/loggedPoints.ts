@@ -24,11 +24,11 @@ export const processLabel = ({ host, rank }: Process): string => (rank === null 
 
 /** Logged values: by name, a line for each process. */
 export function fromLogged(answer: Pick<Logged, 'groups'>): Map<string, LoggedLines> {
-  const found = new Map<string, LoggedLines>();
+  const linesByKey = new Map<string, LoggedLines>();
   for (const group of answer.groups) {
     for (const [name, y] of Object.entries(group.series)) {
-      const lines: LoggedLines = found.get(name) ?? new Map();
-      found.set(name, lines);
+      const lines: LoggedLines = linesByKey.get(name) ?? new Map();
+      linesByKey.set(name, lines);
       const points: LoggedPoints = {
         x: [...group.step],
         y,
@@ -39,12 +39,12 @@ export function fromLogged(answer: Pick<Logged, 'groups'>): Map<string, LoggedLi
       };
       const label = processLabel(group);
       const { host, rank } = group;
-      const known = lines.get(label) ?? { x: [], y: [], low: null, high: null, n: null, t: [], host, rank };
-      if (group.replaced) lines.set(label, { ...known, replaced: [...(known.replaced ?? []), points] });
-      else lines.set(label, { ...known, ...points });
+      const line = lines.get(label) ?? { x: [], y: [], low: null, high: null, n: null, t: [], host, rank };
+      if (group.replaced) lines.set(label, { ...line, replaced: [...(line.replaced ?? []), points] });
+      else lines.set(label, { ...line, ...points });
     }
   }
-  return found;
+  return linesByKey;
 }
 
 /** The restarts that several answers tell of: each name tells when one was only as exactly as it was logged. */
@@ -78,13 +78,13 @@ export function byTime(points: LoggedPoints): Points {
 /** Points and others; of a value that is no bucket, its extremes are itself. */
 function joined(before: LoggedPoints, after: LoggedPoints): LoggedPoints {
   const extremes = (a: Value[] | null, b: Value[] | null): Value[] | null => (a || b ? [...(a ?? before.y), ...(b ?? after.y)] : null);
-  const ones = ({ n, x }: LoggedPoints): number[] => n ?? x.map(() => 1);
+  const countsOf = ({ n, x }: LoggedPoints): number[] => n ?? x.map(() => 1);
   return {
     x: [...before.x, ...after.x],
     y: [...before.y, ...after.y],
     low: extremes(before.low, after.low),
     high: extremes(before.high, after.high),
-    n: before.n || after.n ? [...ones(before), ...ones(after)] : null,
+    n: before.n || after.n ? [...countsOf(before), ...countsOf(after)] : null,
     t: [...before.t, ...after.t],
   };
 }
@@ -100,9 +100,9 @@ export function valuesAt(points: LoggedPoints, other: LoggedPoints | undefined):
 
 /** Points in ascending order of another x, without those that have none. */
 function over({ y, low, high, n }: Points, x: readonly Value[]): Points {
-  const places = [...x.keys()].filter((i) => x[i] !== null).sort((a, b) => x[a]! - x[b]!);
-  const sorted = <T>(values: readonly T[]): T[] => places.map((i) => values[i]!);
-  return { x: places.map((i) => x[i]!), y: sorted(y), low: low && sorted(low), high: high && sorted(high), n: n && sorted(n) };
+  const order = [...x.keys()].filter((i) => x[i] !== null).sort((a, b) => x[a]! - x[b]!);
+  const sorted = <T>(values: readonly T[]): T[] => order.map((i) => values[i]!);
+  return { x: order.map((i) => x[i]!), y: sorted(y), low: low && sorted(low), high: high && sorted(high), n: n && sorted(n) };
 }
 
 /** What was logged up to a time; of steps that were repeated after it, what was logged before. */
@@ -112,12 +112,12 @@ export const loggedUpTo = (lines: LoggedLines, until: number): LoggedLines =>
 function pointsUpTo({ replaced = [], ...points }: LoggedPoints, until: number): LoggedPoints {
   const first = points.t.findIndex((t) => t !== null && t > until);
   const count = first < 0 ? points.t.length : first;
-  let shown: LoggedPoints = { ...firstOf(points, count), t: points.t.slice(0, count) };
+  let line: LoggedPoints = { ...firstOf(points, count), t: points.t.slice(0, count) };
   const gone: LoggedPoints[] = [];
-  for (const piece of replaced.map((one) => pointsUpTo(one, until)).filter(({ x }) => x.length > 0)) {
-    const goesOn = piece.x[0]! > (shown.x.at(-1) ?? -Infinity) && piece.t[0]! >= (shown.t.at(-1) ?? -Infinity);
-    if (goesOn) shown = joined(shown, piece);
+  for (const piece of replaced.map((points) => pointsUpTo(points, until)).filter(({ x }) => x.length > 0)) {
+    const goesOn = piece.x[0]! > (line.x.at(-1) ?? -Infinity) && piece.t[0]! >= (line.t.at(-1) ?? -Infinity);
+    if (goesOn) line = joined(line, piece);
     else gone.push(piece);
   }
-  return gone.length > 0 ? { ...shown, replaced: gone } : shown;
+  return gone.length > 0 ? { ...line, replaced: gone } : line;
 }

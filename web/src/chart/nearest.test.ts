@@ -6,8 +6,8 @@ const line = (label: string, x: number[]): Drawn => ({ id: label, label, color: 
 
 it('names the lines next to the pointer, the highest first', () => {
   const lines = ['a', 'b', 'c', 'd'].map((label) => line(label, [0, 100]));
-  const found = nearest(lines, [1, 5, 2, null], { x: 50, y: 1.9 }, 100, 2);
-  expect(found.map(({ label, first }) => [label, first])).toEqual([
+  const nearestLines = nearest(lines, [1, 5, 2, null], { x: 50, y: 1.9 }, 100, 2);
+  expect(nearestLines.map(({ label, first }) => [label, first])).toEqual([
     ['c', true],
     ['a', false],
   ]);

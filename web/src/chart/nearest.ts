@@ -21,12 +21,12 @@ const REACH = 0.03;
  */
 export function nearest(lines: readonly Drawn[], values: readonly Value[], at: { x: number; y: number }, span: number, most: number): Near[] {
   const reach = span * REACH;
-  const found = lines.flatMap(({ label, color, points: { x } }, i): Near[] => {
+  const nearestLines = lines.flatMap(({ label, color, points: { x } }, i): Near[] => {
     const value = values[i];
     const isThere = x.length > 0 && at.x >= x[0]! - reach && at.x <= x[x.length - 1]! + reach;
     return typeof value === 'number' && isThere ? [{ label, color, value, first: false }] : [];
   });
-  found.sort((a, b) => Math.abs(a.value - at.y) - Math.abs(b.value - at.y));
-  if (found[0]) found[0].first = true;
-  return found.slice(0, most).sort((a, b) => b.value - a.value);
+  nearestLines.sort((a, b) => Math.abs(a.value - at.y) - Math.abs(b.value - at.y));
+  if (nearestLines[0]) nearestLines[0].first = true;
+  return nearestLines.slice(0, most).sort((a, b) => b.value - a.value);
 }

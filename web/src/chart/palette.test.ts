@@ -9,8 +9,8 @@ function series(key: string, template = key, host = 'node1'): SeriesInfo {
 
 const gpu = (i: number, host = 'node1'): SeriesInfo => series(`gpu.${i}.temp`, 'gpu.{i}.temp', host);
 const slots = (all: SeriesInfo[]): (number | undefined)[] => {
-  const found = slotsOf(all);
-  return all.map((one) => found.get(seriesId(one)));
+  const slots = slotsOf(all);
+  return all.map((series) => slots.get(seriesId(series)));
 };
 
 describe('the colour of a series', () => {

@@ -54,13 +54,13 @@ const compareNaturally = new Intl.Collator('en', { numeric: true }).compare;
 
 /** Each text with its place in natural order. */
 const placesOf = (texts: Iterable<string>): Map<string, number> =>
-  new Map([...new Set(texts)].sort(compareNaturally).map((text, place) => [text, place]));
+  new Map([...new Set(texts)].sort(compareNaturally).map((text, rank) => [text, rank]));
 
 /** The number of the device in a key; null if the key names none, or one without a number. */
-export function deviceOf(one: Pick<SeriesInfo, 'key' | 'template'>): number | null {
-  const names = one.template.split('.');
-  const place = names.findIndex((name) => name.startsWith('{'));
-  const part = place < 0 || names.length !== one.key.split('.').length ? '' : one.key.split('.')[place]!;
+export function deviceOf(series: Pick<SeriesInfo, 'key' | 'template'>): number | null {
+  const names = series.template.split('.');
+  const index = names.findIndex((name) => name.startsWith('{'));
+  const part = index < 0 || names.length !== series.key.split('.').length ? '' : series.key.split('.')[index]!;
   return /^\d+$/.test(part) ? Number(part) : null;
 }
 
@@ -69,17 +69,17 @@ export function deviceOf(one: Pick<SeriesInfo, 'key' | 'template'>): number | nu
  * colours: a device has that of its number, and where a chart compares hosts only, a host has that of its place.
  */
 export function slotsOf(series: readonly SeriesInfo[]): Map<string, number> {
-  const hosts = placesOf(series.map((one) => one.host));
-  const found = new Map<string, number>();
-  for (const members of groupBy(series, (one) => `${one.chart}\n${one.unit}`).values()) {
-    const keys = placesOf(members.map((one) => one.key));
-    const roles = placesOf(members.map((one) => one.role));
-    const templates = new Set(members.map((one) => one.template)).size;
-    for (const one of members) {
-      const device = templates === 1 ? deviceOf(one) : null;
-      const inHost = (device ?? keys.get(one.key)!) * roles.size + roles.get(one.role)!;
-      found.set(seriesId(one), hosts.get(one.host)! * keys.size * roles.size + inHost);
+  const hosts = placesOf(series.map((item) => item.host));
+  const slots = new Map<string, number>();
+  for (const members of groupBy(series, (item) => `${item.chart}\n${item.unit}`).values()) {
+    const keys = placesOf(members.map((member) => member.key));
+    const roles = placesOf(members.map((member) => member.role));
+    const templates = new Set(members.map((member) => member.template)).size;
+    for (const member of members) {
+      const device = templates === 1 ? deviceOf(member) : null;
+      const inHost = (device ?? keys.get(member.key)!) * roles.size + roles.get(member.role)!;
+      slots.set(seriesId(member), hosts.get(member.host)! * keys.size * roles.size + inHost);
     }
   }
-  return found;
+  return slots;
 }

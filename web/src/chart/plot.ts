@@ -53,7 +53,7 @@ const MAX_POINTS = 12;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
-export function options({ lines, newest, axis, y, size, range: shown, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
+export function options({ lines, newest, axis, y, size, range: shownRange, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const color = (name: string): string => css.getPropertyValue(name).trim();
   const [grid, text, warn, bad] = [color('--grid'), color('--soft'), color('--warn'), color('--bad')];
@@ -68,7 +68,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
     padding: [6, 8, 0, 0],
     scales: {
       x: { time: false, auto: false, ...(axis.log ? { distr: 100, fwd: levelOf(axis), bwd: atLevel(axis) } : { distr: 1 }) },
-      y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
+      y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shownRange())) },
     },
     axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
     series: [
@@ -98,7 +98,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
       sync: { key: `of ${sync}`, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
       bind: {
         dblclick: () => () => (hooks.reset(), null),
-        mousedown: (plot, _target, select) => (event) => (event.shiftKey ? pan(plot, event, axis, shown(), hooks.zoom) : select(event)),
+        mousedown: (plot, _target, select) => (event) => (event.shiftKey ? pan(plot, event, axis, shownRange(), hooks.zoom) : select(event)),
       },
     },
     hooks: {
@@ -142,13 +142,13 @@ function yAxis(y: YAxis, stroke: string, grid: string): uPlot.Axis {
 /** The values of the lines in the displayed range, without their bands. */
 function shownValues(plot: uPlot, lines: number, { min, max }: Range): number[] {
   const x = plot.data[0];
-  const found: number[] = [];
+  const values: number[] = [];
   for (let column = 1; column <= lines; column++) {
     plot.data[column]?.forEach((value, i) => {
-      if (typeof value === 'number' && x[i]! >= min && x[i]! <= max) found.push(value);
+      if (typeof value === 'number' && x[i]! >= min && x[i]! <= max) values.push(value);
     });
   }
-  return found;
+  return values;
 }
 
 /** An edge of a band: without it, a spike of one bucket would be too thin to see. */
@@ -165,9 +165,9 @@ function cursorPoint(_plot: uPlot, i: number, lines: readonly Drawn[]): HTMLElem
 /** Points are drawn only where a line would show nothing: one value between two gaps, or one in all. */
 function alone(plot: uPlot, i: number): boolean {
   const values = plot.data[i]!;
-  let known = 0;
-  for (let at = 0; at < values.length && known < 2; at++) if (typeof values[at] === 'number') known++;
-  return known === 1;
+  let count = 0;
+  for (let at = 0; at < values.length && count < 2; at++) if (typeof values[at] === 'number') count++;
+  return count === 1;
 }
 
 /** Without the labels that would be cut off at the right edge. */

@@ -12,19 +12,19 @@ function answer(parts: Partial<Metrics>): Metrics {
 
 describe('points of an answer', () => {
   it('are the samples, by host and key', () => {
-    const found = fromMetrics(
+    const pointsOf = fromMetrics(
       answer({
         groups: [
           { host: 'a', role: 'monitor', t: [0, 1000], n: null, series: { cpu: [1, null] }, min: null, max: null },
         ],
       }),
     );
-    expect(found.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual(points([0, 1000], [1, null]));
+    expect(pointsOf.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual(points([0, 1000], [1, null]));
   });
 
   it('stand in the middle of their buckets, and never after the last sample', () => {
     const group = { host: 'a', role: 'monitor', t: [0, 600], n: [3, 2] };
-    const found = fromMetrics(
+    const pointsOf = fromMetrics(
       answer({
         resolution: 'buckets',
         bucket_ms: 600,
@@ -32,7 +32,7 @@ describe('points of an answer', () => {
         groups: [{ ...group, series: { cpu: [2, 5] }, min: { cpu: [1, 4] }, max: { cpu: [3, 6] } }],
       }),
     );
-    expect(found.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual({
+    expect(pointsOf.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual({
       x: [300, 800],
       y: [2, 5],
       low: [1, 4],
@@ -83,11 +83,11 @@ describe('align', () => {
 });
 
 it('spread has lowest, mean and highest of those that have a value', () => {
-  const found = spread([
+  const band = spread([
     line(points([0, 1], [1, null])),
     line(points([0, 1, 2], [3, 5, null])),
   ]);
-  expect(found).toEqual({ x: [0, 1, 2], y: [2, 5, null], low: [1, 5, null], high: [3, 5, null], n: null });
+  expect(band).toEqual({ x: [0, 1, 2], y: [2, 5, null], low: [1, 5, null], high: [3, 5, null], n: null });
   const bucketed = { x: [0], y: [5], low: [2], high: [9], n: [3] };
   const both = spread([
     line(bucketed),

@@ -34,21 +34,21 @@ export interface Line {
   points: Points;
 }
 
-export const seriesId = (one: { host: string; role: string; key: string }): string => `${one.host}\n${one.role}\n${one.key}`;
+export const seriesId = (series: { host: string; role: string; key: string }): string => `${series.host}\n${series.role}\n${series.key}`;
 
 /** The points of each series of a response, by `seriesId`. A bucket's value is drawn in its middle. */
 export function fromMetrics(answer: Metrics): Map<string, Points> {
-  const found = new Map<string, Points>();
+  const pointsOf = new Map<string, Points>();
   const half = (answer.bucket_ms ?? 0) / 2;
   for (const group of answer.groups) {
     const x = half ? group.t.map((t) => Math.min(t + half, answer.t1)) : group.t;
     for (const [key, y] of Object.entries(group.series)) {
       const low = group.min?.[key] ?? null;
       const high = group.max?.[key] ?? null;
-      found.set(seriesId({ ...group, key }), { x: [...x], y, low, high, n: group.n && [...group.n] });
+      pointsOf.set(seriesId({ ...group, key }), { x: [...x], y, low, high, n: group.n && [...group.n] });
     }
   }
-  return found;
+  return pointsOf;
 }
 
 /** The same points in another unit. */
@@ -110,20 +110,20 @@ export interface Aligned {
  */
 export function align(series: readonly { x: readonly number[]; columns: readonly (readonly Value[])[] }[], log = false): Aligned {
   const all = new Set<number>();
-  const gaps = series.map((one) => (log ? [] : gapsOf(one.x)));
-  series.forEach((one, i) => {
-    for (const x of one.x) all.add(x);
+  const gaps = series.map((points) => (log ? [] : gapsOf(points.x)));
+  series.forEach((points, i) => {
+    for (const x of points.x) all.add(x);
     for (const x of gaps[i]!) all.add(x);
   });
   const x = Float64Array.from(all).sort();
-  const place = new Map<number, number>();
-  x.forEach((value, i) => place.set(value, i));
+  const indexOf = new Map<number, number>();
+  x.forEach((value, i) => indexOf.set(value, i));
   const columns: Column[] = [];
-  series.forEach((one, i) => {
-    for (const values of one.columns) {
+  series.forEach((points, i) => {
+    for (const values of points.columns) {
       const column: Column = new Array<undefined>(x.length).fill(undefined);
-      for (const gap of gaps[i]!) column[place.get(gap)!] = null;
-      one.x.forEach((at, j) => (column[place.get(at)!] = values[j] ?? null));
+      for (const gap of gaps[i]!) column[indexOf.get(gap)!] = null;
+      points.x.forEach((at, j) => (column[indexOf.get(at)!] = values[j] ?? null));
       columns.push(column);
     }
   });
@@ -132,11 +132,11 @@ export function align(series: readonly { x: readonly number[]; columns: readonly
 
 function gapsOf(x: readonly number[]): number[] {
   const longest = longestStep(x);
-  const found: number[] = [];
+  const gaps: number[] = [];
   for (let i = 1; i < x.length; i++) {
-    if (x[i]! - x[i - 1]! > longest) found.push((x[i]! + x[i - 1]!) / 2);
+    if (x[i]! - x[i - 1]! > longest) gaps.push((x[i]! + x[i - 1]!) / 2);
   }
-  return found;
+  return gaps;
 }
 
 /** Many series as one: lowest, mean and highest at each x where any has a value. */

@@ -92,7 +92,7 @@ export class ShownCharts {
       const until = Date.now() + MAX_WAIT_MS;
       do await new Promise((resolve) => setTimeout(resolve, WAIT_MS));
       while (this.#loading.size > 0 && Date.now() < until);
-      return take([...this.#loading].map((place) => place.querySelector('h3')?.textContent?.trim() || 'a chart'));
+      return take([...this.#loading].map((element) => element.querySelector('h3')?.textContent?.trim() || 'a chart'));
     } finally {
       this.everything = false;
     }
@@ -100,7 +100,7 @@ export class ShownCharts {
 }
 
 function inOrder<T>(of: ReadonlyMap<Element, T>): T[] {
-  return [...of].sort(([a], [b]) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1)).map(([, one]) => one);
+  return [...of].sort(([a], [b]) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1)).map(([, chart]) => chart);
 }
 
 export const provideShownCharts = (): ShownCharts => setContext(KEY, new ShownCharts());

@@ -12,7 +12,7 @@ export interface Summary {
 
 /** Last, lowest, mean and highest of the points from `min` to `max`. A bucket counts as the samples in it. */
 export function summary({ x, y, low, high, n }: Points, range: { min: number; max: number }): Summary {
-  const found: Summary = { last: null, min: null, mean: null, max: null };
+  const summary: Summary = { last: null, min: null, mean: null, max: null };
   let sum = 0;
   let count = 0;
   for (let i = 0; i < x.length; i++) {
@@ -21,12 +21,12 @@ export function summary({ x, y, low, high, n }: Points, range: { min: number; ma
     const of = n?.[i] ?? 1;
     sum += value * of;
     count += of;
-    found.last = value;
-    found.min = Math.min(found.min ?? Infinity, low?.[i] ?? value);
-    found.max = Math.max(found.max ?? -Infinity, high?.[i] ?? value);
+    summary.last = value;
+    summary.min = Math.min(summary.min ?? Infinity, low?.[i] ?? value);
+    summary.max = Math.max(summary.max ?? -Infinity, high?.[i] ?? value);
   }
-  if (count > 0) found.mean = sum / count;
-  return found;
+  if (count > 0) summary.mean = sum / count;
+  return summary;
 }
 
 const FENCE = 3;
@@ -35,10 +35,10 @@ const FENCE = 3;
 export function withoutOutliers(values: readonly number[]): [number, number] | null {
   if (values.length === 0) return null;
   const sorted = Float64Array.from(values).sort();
-  const whole: [number, number] = [sorted[0]!, sorted[sorted.length - 1]!];
+  const extent: [number, number] = [sorted[0]!, sorted[sorted.length - 1]!];
   const [first, third] = [quantile(sorted, 0.25), quantile(sorted, 0.75)];
   const reach = FENCE * (third - first);
-  if (reach === 0) return whole;
+  if (reach === 0) return extent;
   const kept = sorted.filter((value) => value >= first - reach && value <= third + reach);
   return [kept[0]!, kept[kept.length - 1]!];
 }
@@ -58,11 +58,11 @@ export function outlierScores(lines: readonly Line[]): number[] {
     const values = points.y.filter((value) => value !== null && value !== undefined);
     return values.length ? median(values) : null;
   });
-  const known = medians.filter((value) => value !== null);
-  if (known.length === 0) return lines.map(() => 0);
-  const middle = median(known);
-  const range = Math.max(...known) - Math.min(...known);
-  const spread = Math.max(1.4826 * median(known.map((value) => Math.abs(value - middle))), range / 100);
+  const numbers = medians.filter((value) => value !== null);
+  if (numbers.length === 0) return lines.map(() => 0);
+  const middle = median(numbers);
+  const range = Math.max(...numbers) - Math.min(...numbers);
+  const spread = Math.max(1.4826 * median(numbers.map((value) => Math.abs(value - middle))), range / 100);
   return medians.map((value) => (value === null || spread === 0 ? 0 : Math.abs(value - middle) / spread));
 }
 

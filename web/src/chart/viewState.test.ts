@@ -55,8 +55,8 @@ it('options that a chart has of its own count where the address has none', () =>
   expect(chartState(new URLSearchParams('y=linear'), 'panel', preset).options).toMatchObject({ ...preset, y: 'linear' });
   const query = changed(nothing, chartOptionChanges(nothing, 'panel', { y: 'auto', smoothing: null }));
   expect(chartState(query, 'panel', preset).options).toMatchObject({ y: 'auto', smoothing: null });
-  const whole = changed(nothing, chartOptionChanges(query, 'panel', null));
-  expect(chartState(whole, 'panel', preset).own).toBe(false);
+  const cleared = changed(nothing, chartOptionChanges(query, 'panel', null));
+  expect(chartState(cleared, 'panel', preset).own).toBe(false);
 });
 
 it('hidden and pinned series come back, whatever their names', () => {
@@ -75,8 +75,8 @@ describe('the zoom in an address', () => {
     [{ min: 1795256141280, max: 1795256142280.4 }, { min: 1795256141280, max: 1795256142280 }],
     [{ min: 0.1, max: 0.25 }, { min: 0.1, max: 0.25 }],
     [{ min: -3, max: 99999 }, { min: -3, max: 99999 }],
-  ])('%j', (zoom, found) => {
-    expect(zoomOf(changed(nothing, zoomChanges(zoom)))).toEqual(found);
+  ])('%j', (zoom, expected) => {
+    expect(zoomOf(changed(nothing, zoomChanges(zoom)))).toEqual(expected);
   });
 
   it.each(['', 'from=1', 'from=2&to=1', 'from=x&to=y', 'from=1&to=Infinity', 'from=-1e300&to=1'])('is nothing in “%s”', (text) => {

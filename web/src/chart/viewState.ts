@@ -36,7 +36,7 @@ export type Changes = Record<string, string | null>;
 
 export const MAX_SHARE = 25;
 
-const choice = <T extends string>(choices: readonly T[], text: string | null): T | null => choices.find((one) => one === text) ?? null;
+const choice = <T extends string>(choices: readonly T[], text: string | null): T | null => choices.find((choice) => choice === text) ?? null;
 
 export function smoothingOf(text: string | null): SmoothingChoice | null {
   const [name, percent] = (text ?? '').split(':');
@@ -77,14 +77,14 @@ export function chartState(query: URLSearchParams, chart: string, preset: Partia
 
 /** What options are in an address; null for the default. */
 export function optionChanges(options: Partial<ChartOptions>): Changes {
-  const found: Changes = {};
-  if (options.y !== undefined) found.y = options.y === 'auto' ? null : options.y;
+  const changes: Changes = {};
+  if (options.y !== undefined) changes.y = options.y === 'auto' ? null : options.y;
   if (options.smoothing !== undefined) {
-    found.smooth = options.smoothing && `${options.smoothing.kind}:${options.smoothing.share}`;
+    changes.smooth = options.smoothing && `${options.smoothing.kind}:${options.smoothing.share}`;
   }
-  if (options.outliersAside !== undefined) found.outliers = options.outliersAside ? 'aside' : null;
-  if (options.mode !== undefined) found.mode = options.mode;
-  return found;
+  if (options.outliersAside !== undefined) changes.outliers = options.outliersAside ? 'aside' : null;
+  if (options.mode !== undefined) changes.mode = options.mode;
+  return changes;
 }
 
 /** Options of one chart; `null` gives it those of all charts again. */
@@ -96,10 +96,10 @@ export function chartOptionChanges(query: URLSearchParams, chart: string, option
 }
 
 /** Hide or show, pin or unpin a series of a chart. */
-export function seriesChanges(query: URLSearchParams, chart: string, what: 'hide' | 'pin', series: readonly string[]): Changes {
+export function seriesChanges(query: URLSearchParams, chart: string, choice: 'hide' | 'pin', series: readonly string[]): Changes {
   const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
-  own.delete(what);
-  for (const id of series) own.append(what, id);
+  own.delete(choice);
+  for (const id of series) own.append(choice, id);
   return { [nameOf(chart)]: own.toString() || null };
 }
 

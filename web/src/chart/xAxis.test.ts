@@ -28,16 +28,16 @@ describe('a logarithmic axis', () => {
 describe('a logarithmic axis of the time since a start', () => {
   const start = 1_760_000_000_000;
   const axis: Axis = { kind: 'elapsed', start, log: true };
-  const shown = { min: start + 1000, max: start + 10_000_000 };
+  const range = { min: start + 1000, max: start + 10_000_000 };
 
   it('counts from the start', () => {
-    expect(shareOf(axis, shown, start + 100_000)).toBeCloseTo(0.5);
-    expect(valueAtShare(axis, shown, 0.25)).toBeCloseTo(start + 10_000, -1);
+    expect(shareOf(axis, range, start + 100_000)).toBeCloseTo(0.5);
+    expect(valueAtShare(axis, range, 0.25)).toBeCloseTo(start + 10_000, -1);
     expect(atLevel(axis)(levelOf(axis)(start + 5000))).toBeCloseTo(start + 5000, 0);
   });
 
   it('has ticks at round times', () => {
-    const ticks = ticksOf(axis, shown.min, shown.max, 7);
+    const ticks = ticksOf(axis, range.min, range.max, 7);
     expect(labelsOf(axis, ticks)).toEqual(['1 s', '10 s', '1 min', '10 min', '1 h']);
     const few = ticksOf(axis, start + 600_000, start + 3_000_000, 7);
     expect(labelsOf(axis, few)).toEqual(['10 min', '15 min', '30 min']);
@@ -48,7 +48,7 @@ describe('a logarithmic axis of the time since a start', () => {
   it('has no place for what was at the start or before', () => {
     expect(drawableOn(axis, { min: start, max: start + 3_600_000 })).toEqual({ min: start + 1000, max: start + 3_600_000 });
     expect(drawableOn(axis, { min: start - 50, max: start + 5000 })).toEqual({ min: start + 50, max: start + 5000 });
-    expect(drawableOn(axis, shown)).toBe(shown);
+    expect(drawableOn(axis, range)).toBe(range);
     expect(drawableOn({ kind: 'wall' }, { min: -1, max: 1 })).toEqual({ min: -1, max: 1 });
     const points = { x: [start - 1, start, start + 1], y: [1, 2, 3], low: null, high: [1, 2, 4], n: null };
     expect(pointsOn(axis, points)).toEqual({ x: [start + 1], y: [3], low: null, high: [4], n: null });

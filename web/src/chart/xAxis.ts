@@ -101,9 +101,9 @@ export function whereText(axis: Axis, x: number): string {
 }
 
 /** How long a share of the axis is, in percent of it: `1 min 12 s`, `40 steps`. */
-export function shareText(axis: Axis, whole: { min: number; max: number }, share: number): string {
+export function shareText(axis: Axis, range: { min: number; max: number }, share: number): string {
   if (axis.log) return `${share} % of the axis`;
-  const width = ((whole.max - whole.min) * share) / 100;
+  const width = ((range.max - range.min) * share) / 100;
   if (isTime(axis)) return formatDuration(width);
   const text = formatValue(width, '');
   return axis.kind === 'metric' ? `${text} of ${axis.name}` : `${text} steps`;

@@ -60,9 +60,9 @@ function logRange(values: readonly number[], outliersAside: boolean): [number, n
 }
 
 function symlogRange(values: readonly number[], threshold: number, outliersAside: boolean): [number, number] {
-  const places = values.map((value) => Math.asinh(value / threshold));
-  if (places.length === 0) return [-threshold, threshold];
-  const [low, high] = (outliersAside && withoutOutliers(places)) || extremes(places);
+  const levels = values.map((value) => Math.asinh(value / threshold));
+  if (levels.length === 0) return [-threshold, threshold];
+  const [low, high] = (outliersAside && withoutOutliers(levels)) || extremes(levels);
   const margin = Math.max((high - low) * 0.05, 0.05);
   return [threshold * Math.sinh(low - margin), threshold * Math.sinh(high + margin)];
 }

@@ -43,9 +43,9 @@ export async function makePasskey(options: CreationOptions): Promise<Answer> {
     user: { ...options.user, id: bytesOf(options.user.id) },
     excludeCredentials: options.excludeCredentials.map(described),
   };
-  const made = await asked(() => navigator.credentials.create({ publicKey }));
-  const response = made.response as AuthenticatorAttestationResponse;
-  return answer(made, {
+  const credential = await asked(() => navigator.credentials.create({ publicKey }));
+  const response = credential.response as AuthenticatorAttestationResponse;
+  return answer(credential, {
     clientDataJSON: textOf(response.clientDataJSON),
     attestationObject: textOf(response.attestationObject),
     transports: response.getTransports?.() ?? [],
@@ -59,9 +59,9 @@ export async function usePasskey(options: RequestOptions): Promise<Answer> {
     challenge: bytesOf(options.challenge),
     allowCredentials: options.allowCredentials.map(described),
   };
-  const found = await asked(() => navigator.credentials.get({ publicKey }));
-  const response = found.response as AuthenticatorAssertionResponse;
-  return answer(found, {
+  const credential = await asked(() => navigator.credentials.get({ publicKey }));
+  const response = credential.response as AuthenticatorAssertionResponse;
+  return answer(credential, {
     clientDataJSON: textOf(response.clientDataJSON),
     authenticatorData: textOf(response.authenticatorData),
     signature: textOf(response.signature),
@@ -70,17 +70,17 @@ export async function usePasskey(options: RequestOptions): Promise<Answer> {
 }
 
 async function asked(ask: () => Promise<Credential | null>): Promise<PublicKeyCredential> {
-  let found: Credential | null;
+  let credential: Credential | null;
   try {
-    found = await ask();
+    credential = await ask();
   } catch (problem) {
     const name = problem instanceof DOMException ? problem.name : '';
     if (name === 'InvalidStateError') throw new Error('This device already has a passkey for your account.');
     if (name === 'NotAllowedError') throw new Error('No passkey was used: you cancelled, or none was found.');
     throw problem;
   }
-  if (!(found instanceof PublicKeyCredential)) throw new Error('The browser has no passkey.');
-  return found;
+  if (!(credential instanceof PublicKeyCredential)) throw new Error('The browser has no passkey.');
+  return credential;
 }
 
 const answer = (credential: PublicKeyCredential, response: Record<string, unknown>): Answer => ({

@@ -24,7 +24,7 @@ export const STATISTICS = [
   ['min', 'minimum of a window'],
   ['max', 'maximum of a window'],
 ] as const;
-export const OPERATORS = ['>', '>=', '<', '<='].map((one) => [one, one] as const);
+export const OPERATORS = ['>', '>=', '<', '<='].map((operator) => [operator, operator] as const);
 export const DIRECTIONS = [
   ['either', 'up or down'],
   ['up', 'up'],
@@ -36,7 +36,7 @@ export const SILENT = [
   ['rank', 'of a rank that logs nothing while others do'],
   ['steps', 'of the training: no step is logged'],
 ] as const;
-export const SEVERITIES = ['info', 'warning', 'error'].map((one) => [one, one] as const);
+export const SEVERITIES = ['info', 'warning', 'error'].map((severity) => [severity, severity] as const);
 export const FINDING_SEVERITIES = [
   ['warning', 'warning'],
   ['critical', 'critical'],
@@ -241,8 +241,8 @@ export function ruleText(rule: RuleDefinition): string {
   if (condition.kind === 'spread') return `${of('metric')} is ${of('by')} %${way} off the median of the run${held}`;
   if (condition.kind === 'not_finite') return `${of('metric')} is not a number`;
   if (condition.kind === 'finding') return `finding ${idsOf(condition).join(' or ') || 'of any kind'}, ${of('severity') || EMPTY_RULE.finding_severity} or worse${held}`;
-  const what = condition.of === 'host' ? 'nothing is heard of a host' : condition.of === 'steps' ? 'no step is logged' : condition.of === 'rank' ? 'a rank logs nothing while others do' : `no ${of('metric')} arrives`;
-  return `${what}${held}${condition.busy_metric === undefined ? '' : ` while ${of('busy_metric')} > ${of('busy_value')}`}`;
+  const event = condition.of === 'host' ? 'nothing is heard of a host' : condition.of === 'steps' ? 'no step is logged' : condition.of === 'rank' ? 'a rank logs nothing while others do' : `no ${of('metric')} arrives`;
+  return `${event}${held}${condition.busy_metric === undefined ? '' : ` while ${of('busy_metric')} > ${of('busy_value')}`}`;
 }
 
 const CHANNEL_NAMES: Record<string, string> = { author: 'author', members: 'members', slack: 'Slack', webhook: 'webhook', apprise: 'Apprise' };
@@ -250,7 +250,7 @@ const CHANNEL_NAMES: Record<string, string> = { author: 'author', members: 'memb
 /** Whom a rule notifies, by what: `author, Slack`. */
 export function tellText(tell: readonly string[]): string {
   if (tell.length === 0) return 'by severity, or who wants findings';
-  return [...new Set(tell.map((one) => own(CHANNEL_NAMES, one.split(':')[0]!) ?? one))].join(', ');
+  return [...new Set(tell.map((channel) => own(CHANNEL_NAMES, channel.split(':')[0]!) ?? channel))].join(', ');
 }
 
 /** The limits that a chart shows: where it fires, and where it is over. */
@@ -271,7 +271,7 @@ const listOf = (text: string): string[] => [
   ...new Set(
     text
       .split(',')
-      .map((one) => one.trim())
+      .map((name) => name.trim())
       .filter(Boolean),
   ),
 ];

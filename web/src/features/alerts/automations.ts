@@ -27,7 +27,7 @@ export const EVENTS = [
 export const REGISTRY_EVENTS = EVENTS.filter(([kind]) => kind.startsWith('registry.') || kind === 'artifact.alias');
 export type EventKind = (typeof EVENTS)[number][0];
 
-export const COMPARISONS = ['>', '>=', '<', '<=', '=', '!='].map((one) => [one, one] as const);
+export const COMPARISONS = ['>', '>=', '<', '<=', '=', '!='].map((comparison) => [comparison, comparison] as const);
 export const STATISTICS = [
   ['last', 'last value'],
   ['min', 'minimum'],
@@ -278,7 +278,7 @@ export const listOf = (text: string): string[] => [
   ...new Set(
     text
       .split(',')
-      .map((one) => one.trim())
+      .map((name) => name.trim())
       .filter(Boolean),
   ),
 ];

@@ -9,7 +9,7 @@ const MAX_AT_ONCE = 3;
 class DesktopNotifications {
   on = $state(false);
   /** Those that were there when the page was opened, or were shown. */
-  #shown: Set<string> | null = null;
+  #shownIds: Set<string> | null = null;
 
   constructor() {
     this.on = this.possible && localStorage.getItem(KEY) === 'on' && Notification.permission === 'granted';
@@ -30,15 +30,15 @@ class DesktopNotifications {
 
   /** Show those that are new since the last call; the first call shows none. */
   show(unread: readonly InboxItem[]): void {
-    const earlier = this.#shown;
-    this.#shown = new Set([...(earlier ?? []), ...unread.map(({ id }) => id)]);
+    const earlier = this.#shownIds;
+    this.#shownIds = new Set([...(earlier ?? []), ...unread.map(({ id }) => id)]);
     if (!this.on || earlier === null) return;
     for (const { id, title, place, path } of unread.filter((item) => !earlier.has(item.id)).slice(0, MAX_AT_ONCE)) {
-      const shown = new Notification(title, { body: place, tag: id });
-      shown.onclick = () => {
+      const notification = new Notification(title, { body: place, tag: id });
+      notification.onclick = () => {
         window.focus();
         if (path) leave(path);
-        shown.close();
+        notification.close();
       };
     }
   }

@@ -14,7 +14,7 @@ export const OCCASIONS = [
 ] as const;
 export type Occasion = (typeof OCCASIONS)[number][0];
 
-export const COMPARISONS = ['>', '>=', '<', '<='].map((one) => [one, one] as const);
+export const COMPARISONS = ['>', '>=', '<', '<='].map((comparison) => [comparison, comparison] as const);
 
 /** All runs of the user, in any team. */
 export const MINE = 'mine';
@@ -65,7 +65,7 @@ export interface WishRequest {
 
 /** Where an occasion can be watched: names, and what they are called. */
 export function placesOf(occasion: Occasion, self: { name: string; personal_entities: boolean } | null, teams: readonly (readonly [name: string, text: string])[]): [string, string][] {
-  const kinds: readonly string[] = OCCASIONS.find(([one]) => one === occasion)![2];
+  const kinds: readonly string[] = OCCASIONS.find(([kind]) => kind === occasion)![2];
   return [
     ...(self && kinds.includes('mine') ? [[MINE, 'my runs, in any team'] as [string, string]] : []),
     ...(self?.personal_entities && kinds.includes('own') ? [[self.name, 'my own space'] as [string, string]] : []),
@@ -75,7 +75,7 @@ export function placesOf(occasion: Occasion, self: { name: string; personal_enti
 
 /** The wish as a name: `loss > 5 (digits)`. */
 export function wishName(wish: Wish): string {
-  const what = {
+  const occasion = {
     fails: 'A run fails',
     finishes: 'A run finishes',
     metric: `${wish.metric.trim()} ${wish.comparison} ${wish.value.trim()}`,
@@ -84,7 +84,7 @@ export function wishName(wish: Wish): string {
     spend: `${wish.percent.trim()} % of the plan is used`,
   }[wish.occasion];
   const projects = wish.occasion === 'spend' ? [] : namesIn(wish.projects);
-  return what + (projects.length > 0 ? ` (${projects.join(', ')})` : '');
+  return occasion + (projects.length > 0 ? ` (${projects.join(', ')})` : '');
 }
 
 const MAX_NAME = 64;
@@ -142,7 +142,7 @@ function eventOf(wish: Wish): Record<string, unknown> {
   }
 }
 
-const namesIn = (text: string): string[] => [...new Set(text.split(',').map((one) => one.trim()).filter(Boolean))];
+const namesIn = (text: string): string[] => [...new Set(text.split(',').map((name) => name.trim()).filter(Boolean))];
 
 /** What is no number stays a text: the server says what is wrong with it. */
 function numberOf(text: string): number | string {

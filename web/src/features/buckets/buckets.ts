@@ -20,14 +20,14 @@ export const STEPS: Record<BucketStep['step'], string> = {
 const SCHEMES: Record<BucketPlace['provider'], string> = { s3: 's3://', gcs: 'gs://', azure: 'az://', folder: '' };
 
 /** The address of a bucket, as its own tools write it: `s3://training/files/`. */
-export const addressOf = (place: BucketPlace): string => `${SCHEMES[place.provider]}${place.bucket}/${place.prefix}`;
+export const addressOf = (bucket: BucketPlace): string => `${SCHEMES[bucket.provider]}${bucket.bucket}/${bucket.prefix}`;
 
 export type Condition = 'ok' | 'failed' | 'unknown';
 
 /** Whether a bucket can be used, as far as its last check or anybody after it knows. */
-export function conditionOf(place: BucketPlace): Condition {
-  if (place.away_ms !== null || place.steps.some((step) => step.state === 'failed')) return 'failed';
-  return place.checked_ms === null ? 'unknown' : 'ok';
+export function conditionOf(bucket: BucketPlace): Condition {
+  if (bucket.away_ms !== null || bucket.steps.some((step) => step.state === 'failed')) return 'failed';
+  return bucket.checked_ms === null ? 'unknown' : 'ok';
 }
 
 /** Whether clients reach a bucket. */

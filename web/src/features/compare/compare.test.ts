@@ -11,7 +11,7 @@ describe('facts', () => {
   const facts = [row('lr', [0.1, 0.2]), row('opt', ['adam'], { differs: false }), row('commit', ['a', null], { section: 'git', absent: [1] })];
 
   it('are shown where they differ, or all', () => {
-    expect(shownFacts(facts, false, '').map(([section, found]) => [section, found.map(({ name }) => name)])).toEqual([
+    expect(shownFacts(facts, false, '').map(([section, rows]) => [section, rows.map(({ name }) => name)])).toEqual([
       ['config', ['lr']],
       ['git', ['commit']],
     ]);
@@ -66,7 +66,7 @@ describe('the best', () => {
 });
 
 describe('dimensions', () => {
-  const found = dimensionsOf({
+  const dimensions = dimensionsOf({
     runs: runs(3),
     facts: [row('lr', [0.1, null, 0.2], { absent: [1] }), row('opt', ['sgd', 'adam', 'sgd']), row('seed', [7], { differs: false }), row('host', ['a'], { section: 'hardware' })],
     statistics: [
@@ -76,7 +76,7 @@ describe('dimensions', () => {
   });
 
   it('are numbers or categories', () => {
-    expect(found.map(({ name, values, categories }) => [name, values, categories])).toEqual([
+    expect(dimensions.map(({ name, values, categories }) => [name, values, categories])).toEqual([
       ['config.lr', [0.1, null, 0.2], null],
       ['config.opt', [1, 0, 1], ['adam', 'sgd']],
       ['config.seed', [7, 7, 7], null],
@@ -84,7 +84,7 @@ describe('dimensions', () => {
     ]);
   });
 
-  it('begin with those that differ', () => expect(usualAxes(found)).toEqual(['config.lr', 'config.opt', 'summary.loss']));
+  it('begin with those that differ', () => expect(usualAxes(dimensions)).toEqual(['config.lr', 'config.opt', 'summary.loss']));
 
   it('leave room for results', () => {
     const many = Array.from({ length: 20 }, (_, i) => dimension(`config.${i}`, [0, 1]));

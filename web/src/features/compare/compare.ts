@@ -28,9 +28,9 @@ export function factText(row: FactRow, run: number): string | null {
 
 /** The rows to show, by section in a fixed order. `words`: all occur in the name. */
 export function shownFacts(rows: readonly FactRow[], all: boolean, words: string): [Section, FactRow[]][] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = rows.filter((row) => (all || row.differs) && wanted.every((word) => row.name.toLowerCase().includes(word)));
-  return SECTIONS.map((section): [Section, FactRow[]] => [section, shown.filter((row) => row.section === section)]).filter(([, found]) => found.length > 0);
+  const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const shownRows = rows.filter((row) => (all || row.differs) && terms.every((word) => row.name.toLowerCase().includes(word)));
+  return SECTIONS.map((section): [Section, FactRow[]] => [section, shownRows.filter((row) => row.section === section)]).filter(([, rowsOfSection]) => rowsOfSection.length > 0);
 }
 
 /** A line of the table of facts: a fact, how many rare ones are folded, or the head of a section. */
@@ -50,9 +50,9 @@ export const isRare = ({ absent }: FactRow, runs: number): boolean => runs >= FO
 export const factLines = (sections: readonly [Section, FactRow[]][], runs: number, isOpen: (section: Section) => boolean): FactLine[] =>
   sections.flatMap(([section, rows]): FactLine[] => {
     const rare = isOpen(section) ? [] : rows.filter((row) => isRare(row, runs));
-    const shown = rare.length > 0 ? rows.filter((row) => !isRare(row, runs)) : rows;
+    const shownRows = rare.length > 0 ? rows.filter((row) => !isRare(row, runs)) : rows;
     const folded = rare.length > 0 ? [{ section, row: null, rare: rare.length }] : [];
-    return [{ section, row: null, rare: 0 }, ...shown.map((row) => ({ section, row, rare: 0 })), ...folded];
+    return [{ section, row: null, rare: 0 }, ...shownRows.map((row) => ({ section, row, rare: 0 })), ...folded];
   });
 
 /** What more than half of at least three runs have; null: nothing is usual. */
@@ -70,9 +70,9 @@ export function usualText(row: FactRow, runs: number): string | null {
 
 /** The best runs of a row by a goal; none if all are equally good. */
 export function bestOf(values: readonly Value[], goal: Goal | null): number[] {
-  const known = values.filter((value): value is number => value !== null);
-  if (goal === null || new Set(known).size < 2) return [];
-  const best = goal === 'minimize' ? Math.min(...known) : Math.max(...known);
+  const numbers = values.filter((value): value is number => value !== null);
+  if (goal === null || new Set(numbers).size < 2) return [];
+  const best = goal === 'minimize' ? Math.min(...numbers) : Math.max(...numbers);
   return [...values.keys()].filter((i) => values[i] === best);
 }
 
@@ -93,34 +93,34 @@ const MAX_CATEGORIES = 24;
 
 /** All dimensions in which at least one run has a value. Texts with too many different values are left out. */
 export function dimensionsOf({ runs, facts, statistics }: Pick<Comparison, 'runs' | 'facts' | 'statistics'>): Dimension[] {
-  const found: Dimension[] = [];
+  const dimensions: Dimension[] = [];
   for (const row of facts) {
     if (row.section !== 'config') continue;
     const dimension = dimensionOf(
       `config.${row.name}`,
       runs.map((_, i) => (row.absent.includes(i) ? null : row.differs ? (row.values[i] ?? null) : (row.values[0] ?? null))),
     );
-    if (dimension) found.push(dimension);
+    if (dimension) dimensions.push(dimension);
   }
   for (const { name, unit, values } of statistics) {
-    if (values.some((value) => value !== null)) found.push({ name, unit, values, categories: null, constant: isConstant(values) });
+    if (values.some((value) => value !== null)) dimensions.push({ name, unit, values, categories: null, constant: isConstant(values) });
   }
-  return found;
+  return dimensions;
 }
 
 /** A dimension from a value of each run; null: it cannot be one. */
 export function dimensionOf(name: string, values: readonly Json[]): Dimension | null {
-  const known = values.filter((value) => value !== null);
-  if (known.length === 0) return null;
-  if (known.every((value) => typeof value === 'number')) {
+  const present = values.filter((value) => value !== null);
+  if (present.length === 0) return null;
+  if (present.every((value) => typeof value === 'number')) {
     const numbers = values as Value[];
     return { name, unit: '', values: numbers, categories: null, constant: isConstant(numbers) };
   }
   const texts = values.map((value) => (value === null ? null : typeof value === 'string' ? value : JSON.stringify(value)));
   const categories = [...new Set(texts.filter((text): text is string => text !== null))].sort(new Intl.Collator('en', { numeric: true }).compare);
   if (categories.length > MAX_CATEGORIES) return null;
-  const places = texts.map((text) => (text === null ? null : categories.indexOf(text)));
-  return { name, unit: '', values: places, categories, constant: isConstant(places) };
+  const indexes = texts.map((text) => (text === null ? null : categories.indexOf(text)));
+  return { name, unit: '', values: indexes, categories, constant: isConstant(indexes) };
 }
 
 const isConstant = (values: readonly Value[]): boolean => new Set(values).size < 2;
@@ -133,9 +133,9 @@ export interface Extent {
 /** From the lowest to the highest value; widened where all are the same. */
 export function extentOf({ values, categories }: Dimension): Extent {
   if (categories) return { min: -0.5, max: categories.length - 0.5 };
-  const known = values.filter((value): value is number => value !== null && Number.isFinite(value));
-  const [min, max] = [Math.min(...known), Math.max(...known)];
-  if (known.length === 0) return { min: 0, max: 1 };
+  const numbers = values.filter((value): value is number => value !== null && Number.isFinite(value));
+  const [min, max] = [Math.min(...numbers), Math.max(...numbers)];
+  if (numbers.length === 0) return { min: 0, max: 1 };
   if (min < max) return { min, max };
   const margin = Math.abs(min) / 2 || 1;
   return { min: min - margin, max: max + margin };
@@ -144,8 +144,8 @@ export function extentOf({ values, categories }: Dimension): Extent {
 /** Whether a logarithmic scale tells more: all values are positive and span three powers of ten. */
 export function suitsLog({ values, categories }: Dimension): boolean {
   if (categories) return false;
-  const known = values.filter((value): value is number => value !== null);
-  return known.length > 1 && Math.min(...known) > 0 && Math.max(...known) >= 1000 * Math.min(...known);
+  const numbers = values.filter((value): value is number => value !== null);
+  return numbers.length > 1 && Math.min(...numbers) > 0 && Math.max(...numbers) >= 1000 * Math.min(...numbers);
 }
 
 /** Where a value is between the ends of a dimension, from 0 to 1. */
@@ -155,8 +155,8 @@ export function placeOf(value: number, { min, max }: Extent, log: boolean): numb
 }
 
 /** The value at a place. */
-export function valueAt(place: number, { min, max }: Extent, log: boolean): number {
-  return log ? Math.exp(Math.log(min) + place * (Math.log(max) - Math.log(min))) : min + place * (max - min);
+export function valueAt(share: number, { min, max }: Extent, log: boolean): number {
+  return log ? Math.exp(Math.log(min) + share * (Math.log(max) - Math.log(min))) : min + share * (max - min);
 }
 
 /** The colours of values by a scale; the best end is the bright one, where it is known. */
@@ -164,8 +164,8 @@ export function valueColours(by: Dimension, goal: Goal | null, dark: boolean): s
   const [extent, log] = [extentOf(by), suitsLog(by)];
   return by.values.map((value) => {
     if (value === null) return 'var(--faint)';
-    const place = placeOf(value, extent, log);
-    return scaleColour(goal === 'minimize' ? 1 - place : place, dark);
+    const share = placeOf(value, extent, log);
+    return scaleColour(goal === 'minimize' ? 1 - share : share, dark);
   });
 }
 
@@ -186,13 +186,13 @@ export function selected(dimensions: readonly Dimension[], brushes: Brushes, run
 
 /** `config.lr:0.001:0.1;…` of an address. */
 export function brushesOf(text: string | null): Map<string, Extent> {
-  const found = new Map<string, Extent>();
+  const extents = new Map<string, Extent>();
   for (const part of (text ?? '').split(';')) {
     const match = /^(.+):([^:]+):([^:]+)$/.exec(part);
     const [min, max] = [Number(match?.[2]), Number(match?.[3])];
-    if (match && Number.isFinite(min) && Number.isFinite(max) && min <= max) found.set(decodeURIComponent(match[1]!), { min, max });
+    if (match && Number.isFinite(min) && Number.isFinite(max) && min <= max) extents.set(decodeURIComponent(match[1]!), { min, max });
   }
-  return found;
+  return extents;
 }
 
 export const brushesText = (brushes: Brushes): string =>
@@ -224,9 +224,9 @@ const SCALES = {
 } as const;
 
 /** The colour of a place from 0 to 1. */
-export function scaleColour(place: number, dark: boolean): string {
+export function scaleColour(share: number, dark: boolean): string {
   const scale = SCALES[dark ? 'dark' : 'light'];
-  const at = Math.min(1, Math.max(0, place)) * (scale.length - 1);
+  const at = Math.min(1, Math.max(0, share)) * (scale.length - 1);
   const low = Math.min(scale.length - 2, Math.floor(at));
   const parts = scale[low]!.map((from, i) => Math.round(from + (scale[low + 1]![i]! - from) * (at - low)));
   return `rgb(${parts.join(' ')})`;

@@ -28,7 +28,7 @@ function isOf(pattern: string, key: string): boolean {
 
 /** Information is no mark: it is in the card. */
 export function marksOf(findings: readonly Finding[], series: readonly Series[], href: (finding: Finding) => string): Mark[] {
-  const isDrawn = (key: string, host: string): boolean => series.some((one) => isOf(one.key, key) && (one.host === undefined || one.host === host));
+  const isDrawn = (key: string, host: string): boolean => series.some((item) => isOf(item.key, key) && (item.host === undefined || item.host === host));
   return findings.flatMap((finding): Mark[] => {
     const { severity, text, from_ms: min, to_ms, evidence } = finding;
     if (severity === 'info' || !evidence.some(({ key, host }) => isDrawn(key, host))) return [];

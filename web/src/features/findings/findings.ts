@@ -11,8 +11,8 @@ const AROUND_MS = 60_000;
 export function subjectText(finding: Finding, hosts: number): string {
   const { devices } = finding;
   const on = hosts > 1 && finding.hosts.length > 0 ? (finding.hosts.length > 2 ? `${finding.hosts.length} hosts` : finding.hosts.join(' and ')) : '';
-  const what = devices.length === 0 ? '' : devices.length > 4 ? `${devices.length} devices` : `device${devices.length > 1 ? 's' : ''} ${devices.join(', ')}`;
-  return [what, on].filter(Boolean).join(' of ');
+  const devicesText = devices.length === 0 ? '' : devices.length > 4 ? `${devices.length} devices` : `device${devices.length > 1 ? 's' : ''} ${devices.join(', ')}`;
+  return [devicesText, on].filter(Boolean).join(' of ');
 }
 
 /** Since when a finding holds, for how long, and whether it goes on: `from 2026-11-29 10:16:32 for 35 min 00 s`. */
@@ -34,8 +34,8 @@ export function costText(finding: Finding): string {
 
 /** The value of a series that decided: `1,110 MHz, normally 1,980 MHz`. */
 export function evidenceText({ value, unit, normal }: Pick<Evidence, 'value' | 'unit' | 'normal'>): string {
-  const shown = formatValue(value, unit);
-  return normal === null ? shown : `${shown}, normally ${formatValue(normal, unit)}`;
+  const text = formatValue(value, unit);
+  return normal === null ? text : `${text}, normally ${formatValue(normal, unit)}`;
 }
 
 /** The range of time that charts show for a finding, with some room around it, as far as the run goes. */
@@ -57,7 +57,7 @@ export function findingOf(findings: readonly Finding[], name: string): Finding |
 
 /** The series that decided, each once. */
 export const decidingSeries = (finding: Finding): Evidence[] =>
-  finding.evidence.filter(({ key, host }, i, all) => all.findIndex((one) => one.key === key && one.host === host) === i);
+  finding.evidence.filter(({ key, host }, i, all) => all.findIndex((evidence) => evidence.key === key && evidence.host === host) === i);
 
 /** Of the signals that rules miss: what provides them, and which rules could decide then. */
 export interface Remedy {
@@ -67,16 +67,16 @@ export interface Remedy {
 }
 
 export function remediesOf(undecided: readonly { id: string; needs: string[] }[], remedies: Readonly<Record<string, string>>): Remedy[] {
-  const found = new Map<string, { keys: Set<string>; rules: Set<string> }>();
+  const reasons = new Map<string, { keys: Set<string>; rules: Set<string> }>();
   for (const { id, needs } of undecided) {
     for (const key of needs) {
       const text = Object.hasOwn(remedies, key) ? remedies[key]! : null;
       if (text === null) continue;
-      const known = found.get(text) ?? { keys: new Set(), rules: new Set() };
-      known.keys.add(key);
-      known.rules.add(id);
-      found.set(text, known);
+      const reason = reasons.get(text) ?? { keys: new Set(), rules: new Set() };
+      reason.keys.add(key);
+      reason.rules.add(id);
+      reasons.set(text, reason);
     }
   }
-  return [...found].map(([text, { keys, rules }]) => ({ text, keys: [...keys], rules: [...rules] }));
+  return [...reasons].map(([text, { keys, rules }]) => ({ text, keys: [...keys], rules: [...rules] }));
 }

@@ -15,9 +15,9 @@ interface Visits {
 }
 
 /** The visits after being seen `now`. */
-export function visited(known: Visits | null, now: number): Visits {
-  if (known === null || known.current > now + VISIT_MS) return { previous: now - FIRST_MS, current: now };
-  return { previous: now - known.current > VISIT_MS ? known.current : known.previous, current: now };
+export function visited(visits: Visits | null, now: number): Visits {
+  if (visits === null || visits.current > now + VISIT_MS) return { previous: now - FIRST_MS, current: now };
+  return { previous: now - visits.current > VISIT_MS ? visits.current : visits.previous, current: now };
 }
 
 const keyOf = (user: string): string => storageKey(`runvitals.visits${user && `.${user}`}`);
@@ -31,9 +31,9 @@ export function lastVisit(user: string, now: number): number {
 
 function read(key: string): Visits | null {
   try {
-    const found: unknown = JSON.parse(localStorage.getItem(key) ?? 'null');
-    if (found === null || typeof found !== 'object') return null;
-    const { previous, current } = found as Partial<Visits>;
+    const stored: unknown = JSON.parse(localStorage.getItem(key) ?? 'null');
+    if (stored === null || typeof stored !== 'object') return null;
+    const { previous, current } = stored as Partial<Visits>;
     return typeof previous === 'number' && typeof current === 'number' ? { previous, current } : null;
   } catch {
     return null; // not what this page wrote

@@ -41,8 +41,8 @@ const kindOf = (key: string): string => key.split('.', 1)[0]!;
 /** The charts that have values, a line for each device. A gap is where no run measured. */
 export function hostCharts(answer: HostSeries, dark: boolean, palette: PaletteName): HostChart[] {
   // `cpu` is the use by the run's processes: it stands for the machine only where nothing else was recorded.
-  const whole = answer.series.some(({ key }) => key === 'cpu.mean');
-  const all = answer.series.filter(({ key }) => key !== 'cpu' || !whole);
+  const hasMean = answer.series.some(({ key }) => key === 'cpu.mean');
+  const all = answer.series.filter(({ key }) => key !== 'cpu' || !hasMean);
   return CHARTS.map(({ title, unit, pattern }) => {
     const members = all
       .map((series) => ({ series, match: pattern.exec(series.key) }))

@@ -37,9 +37,9 @@ describe('a device in words', () => {
 
 describe('the list of hosts in the address', () => {
   it('ignores what is invalid', () => {
-    const wanted = wantedOf(new URLSearchParams('q=a&state=lost,none&flag=idle&sort=colour&rows=devices'));
-    expect(wanted).toEqual({ words: 'a', states: ['lost'], flags: ['idle'], sort: 'name', devices: true, after: null });
-    expect(paramsOf(wanted)).toMatchObject({ text: 'a', state: ['lost'], flag: ['idle'], after: null });
+    const filter = wantedOf(new URLSearchParams('q=a&state=lost,none&flag=idle&sort=colour&rows=devices'));
+    expect(filter).toEqual({ words: 'a', states: ['lost'], flags: ['idle'], sort: 'name', devices: true, after: null });
+    expect(paramsOf(filter)).toMatchObject({ text: 'a', state: ['lost'], flag: ['idle'], after: null });
   });
 
   it('adds and removes flags in a fixed order', () => {

@@ -39,7 +39,7 @@ export interface Wanted {
   after: string | null;
 }
 
-const chosen = <T extends string>(all: readonly T[], text: string | null): T[] => all.filter((one) => (text ?? '').split(',').includes(one));
+const chosen = <T extends string>(all: readonly T[], text: string | null): T[] => all.filter((choice) => (text ?? '').split(',').includes(choice));
 
 /** The list that an address describes; invalid values are ignored. */
 export function wantedOf(query: URLSearchParams): Wanted {
@@ -54,20 +54,20 @@ export function wantedOf(query: URLSearchParams): Wanted {
 }
 
 /** The same as parameters of `/hosts`. */
-export const paramsOf = (wanted: Wanted): Params => ({
-  text: wanted.words.trim() || null,
-  state: wanted.states,
-  flag: wanted.flags,
-  sort: wanted.sort,
+export const paramsOf = (filter: Wanted): Params => ({
+  text: filter.words.trim() || null,
+  state: filter.states,
+  flag: filter.flags,
+  sort: filter.sort,
   limit: PAGE_SIZE,
-  after: wanted.after,
+  after: filter.after,
 });
 
 /** A text with one of these names added or removed, for the address. */
-export const toggled = <T extends string>(all: readonly T[], now: readonly T[], one: T): string =>
-  all.filter((each) => now.includes(each) !== (each === one)).join(',');
+export const toggled = <T extends string>(all: readonly T[], now: readonly T[], choice: T): string =>
+  all.filter((each) => now.includes(each) !== (each === choice)).join(',');
 
-export const isFiltered = (wanted: Wanted): boolean => wanted.words.trim() !== '' || wanted.states.length > 0 || wanted.flags.length > 0;
+export const isFiltered = (filter: Wanted): boolean => filter.words.trim() !== '' || filter.states.length > 0 || filter.flags.length > 0;
 
 /** `GPU 3`. */
 export const deviceName = ({ kind, index }: { kind: string; index: string | number }): string => `${kind === 'trn' ? 'core' : kind.toUpperCase()} ${index}`;
@@ -102,12 +102,12 @@ export const worst = (flags: readonly Flag[]): Flag | null => FLAGS.find((flag) 
 
 /** The whole power of a host; null if no device reports it. */
 export function powerOf(devices: readonly Device[]): Value {
-  const known = devices.map(({ power }) => power).filter((power): power is number => power !== null);
-  return known.length ? known.reduce((sum, power) => sum + power, 0) : null;
+  const watts = devices.map(({ power }) => power).filter((power): power is number => power !== null);
+  return watts.length ? watts.reduce((sum, power) => sum + power, 0) : null;
 }
 
 /** The highest temperature of a host's devices. */
 export function hottest(devices: readonly Device[]): Value {
-  const known = devices.map(({ temperature }) => temperature).filter((value): value is number => value !== null);
-  return known.length ? Math.max(...known) : null;
+  const temperatures = devices.map(({ temperature }) => temperature).filter((value): value is number => value !== null);
+  return temperatures.length ? Math.max(...temperatures) : null;
 }

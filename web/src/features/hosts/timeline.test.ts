@@ -40,18 +40,18 @@ describe('the timeline of a host', () => {
 
   it('keeps room for the name of a run that is shorter than its name', () => {
     const short = [run('a', 0, 1), run('b', 5, 6), run('c', 30, 31), run('d', 99, 100)];
-    const { bars: found, rows } = bars(short, 0, 100, () => 10);
-    expect(found.map(({ row, name }) => [row, name])).toEqual([[0, 'after'], [1, 'after'], [0, 'after'], [0, 'before']]);
-    expect(found[3]!.place).toEqual({ left: 89, width: 11 });
+    const { bars: drawn, rows } = bars(short, 0, 100, () => 10);
+    expect(drawn.map(({ row, name }) => [row, name])).toEqual([[0, 'after'], [1, 'after'], [0, 'after'], [0, 'before']]);
+    expect(drawn[3]!.place).toEqual({ left: 89, width: 11 });
     expect(rows).toBe(2);
     expect(bars([run('a', 0, 50)], 0, 100, () => 10).bars[0]!.name).toBe('in');
   });
 
   it('leaves names out where they would need too many rows', () => {
     const many = Array.from({ length: 100 }, (_, i) => run(`r${i}`, i, i + 0.5));
-    const { bars: found, rows } = bars(many, 0, 100, () => 90);
+    const { bars: drawn, rows } = bars(many, 0, 100, () => 90);
     expect(rows).toBe(1);
-    expect(new Set(found.map(({ name }) => name))).toEqual(new Set(['none']));
+    expect(new Set(drawn.map(({ name }) => name))).toEqual(new Set(['none']));
   });
 
   it('has no row without runs', () => {

@@ -31,21 +31,21 @@ export function bars(runs: readonly HostRun[], t0: number, t1: number, room: (ru
 function packed(runs: readonly HostRun[], t0: number, t1: number, room: ((run: HostRun) => number) | null): { bars: Bar[]; rows: number } {
   const span = Math.max(1, t1 - t0);
   const ends: number[] = [];
-  const found: Bar[] = [];
+  const drawn: Bar[] = [];
   for (const run of [...runs].sort((a, b) => a.started_ms - b.started_ms)) {
     const end = run.state === 'running' ? t1 : run.last_ms;
     if (end < t0 || run.started_ms > t1) continue;
     const [from, to] = [Math.max(t0, run.started_ms), Math.min(t1, end)];
     const width = Math.max(MIN_PERCENT, ((to - from) / span) * 100);
     const left = Math.min(100 - width, ((from - t0) / span) * 100);
-    const wanted = room?.(run) ?? 0;
-    const name = wanted <= width ? (room ? 'in' : 'none') : left + width + wanted <= 100 ? 'after' : 'before';
-    const both = name === 'in' || name === 'none' ? width : width + wanted;
-    const place = { left: name === 'before' ? Math.max(0, left + width - both) : left, width: Math.min(100, both) };
-    const free = ends.findIndex((taken) => taken <= place.left);
+    const nameWidth = room?.(run) ?? 0;
+    const name = nameWidth <= width ? (room ? 'in' : 'none') : left + width + nameWidth <= 100 ? 'after' : 'before';
+    const both = name === 'in' || name === 'none' ? width : width + nameWidth;
+    const box = { left: name === 'before' ? Math.max(0, left + width - both) : left, width: Math.min(100, both) };
+    const free = ends.findIndex((end) => end <= box.left);
     const row = free < 0 ? ends.length : free;
-    ends[row] = place.left + place.width;
-    found.push({ run, row, left, width, name, place, end, open: run.state === 'running' });
+    ends[row] = box.left + box.width;
+    drawn.push({ run, row, left, width, name, place: box, end, open: run.state === 'running' });
   }
-  return { bars: found, rows: ends.length };
+  return { bars: drawn, rows: ends.length };
 }

@@ -19,9 +19,9 @@ const version = (name: string, number: number, generation: number): LineageNode 
   more_after: true,
 });
 const hidden: LineageNode = { ...nothing, kind: 'run', generation: 1 };
-const place = { entity: 'vision', project: 'digits' };
-const dataset: LineageNode = { ...nothing, kind: 'dataset', generation: -1, dataset: { ...place, id: 4, name: 'rows', digest: '3328', source_type: 'code', source: '{}' } };
-const model: LineageNode = { ...nothing, kind: 'model', generation: 1, model: { ...place, name: 'net', model_id: 'm-1', type: null, created_ms: 1 } };
+const project = { entity: 'vision', project: 'digits' };
+const dataset: LineageNode = { ...nothing, kind: 'dataset', generation: -1, dataset: { ...project, id: 4, name: 'rows', digest: '3328', source_type: 'code', source: '{}' } };
+const model: LineageNode = { ...nothing, kind: 'model', generation: 1, model: { ...project, name: 'net', model_id: 'm-1', type: null, created_ms: 1 } };
 
 /** A data set that `count` runs of a group used, each of which made a version. */
 function wide(count: number): Lineage {
@@ -83,8 +83,8 @@ describe('the drawing', () => {
   it('has layers from left to right, also of a circle', () => {
     const graph = graphOf(wide(2), false);
     const layout = layoutOf(graph);
-    const [data, first, made] = layout.places;
-    expect(data!.x < first!.x && first!.x < made!.x).toBe(true);
+    const [data, first, output] = layout.places;
+    expect(data!.x < first!.x && first!.x < output!.x).toBe(true);
     expect(layout.lines[0]).toMatch(/^M[\d.]+ [\d.]+C/);
     expect(nearestTo(layout.places, 0, 1, 0)).not.toBeNull();
     expect(nearestTo(layout.places, 0, -1, 0)).toBeNull();

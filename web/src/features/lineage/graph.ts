@@ -46,29 +46,29 @@ export function graphOf(lineage: Lineage, together: boolean, apart: ReadonlySet<
     return id;
   });
   const ids = [...groups.keys()];
-  const place = new Map(ids.map((id, at) => [id, at]));
+  const indexOf = new Map(ids.map((id, at) => [id, at]));
   const nodes = ids.map((id) => drawn(id, groups.get(id)!));
   const edges = new Map<string, readonly [number, number]>();
   for (const { source, target } of lineage.edges) {
-    const edge = [place.get(idOf[source]!)!, place.get(idOf[target]!)!] as const;
+    const edge = [indexOf.get(idOf[source]!)!, indexOf.get(idOf[target]!)!] as const;
     if (edge[0] !== edge[1]) edges.set(edge.join('>'), edge);
   }
   return { nodes, edges: [...edges.values()] };
 }
 
 function keyOf({ kind, run, version, dataset, model }: LineageNode): string | null {
-  const shown = run ?? version ?? dataset ?? model;
-  if (!shown) return null;
+  const item = run ?? version ?? dataset ?? model;
+  if (!item) return null;
   const own = run ? [run.run] : version ? [version.name, version.version] : dataset ? [dataset.name, dataset.digest] : [model!.model_id];
-  return [kind, shown.entity, shown.project, ...own].join('\n');
+  return [kind, item.entity, item.project, ...own].join('\n');
 }
 
 /** What a node is collapsed by: its name, or the group of a run, each within a generation. */
 function groupOf({ run, version, dataset, model, kind, generation }: LineageNode): string | null {
-  const shown = run ?? version ?? dataset ?? model;
+  const item = run ?? version ?? dataset ?? model;
   if (generation === 0) return null;
-  if (!shown) return ['hidden', kind, generation].join('\n');
-  return ['group', kind, shown.entity, shown.project, run ? run.group || run.job_type : shown.name, generation].join('\n');
+  if (!item) return ['hidden', kind, generation].join('\n');
+  return ['group', kind, item.entity, item.project, run ? run.group || run.job_type : item.name, generation].join('\n');
 }
 
 function drawn(id: string, members: LineageNode[]): GraphNode {
@@ -160,9 +160,9 @@ export function stepsText(generation: number): string {
 
 /** What a graph consists of, in words: `2 runs and 1 version`. */
 export function contentText(nodes: readonly Pick<LineageNode, 'kind'>[]): string {
-  const parts = Object.entries(KINDS).flatMap(([kind, [one, several]]) => {
-    const found = nodes.filter((node) => node.kind === kind).length;
-    return found === 0 ? [] : [`${found} ${found === 1 ? one : several}`];
+  const parts = Object.entries(KINDS).flatMap(([kind, [singular, several]]) => {
+    const count = nodes.filter((node) => node.kind === kind).length;
+    return count === 0 ? [] : [`${count} ${count === 1 ? singular : several}`];
   });
   return new Intl.ListFormat('en').format(parts);
 }

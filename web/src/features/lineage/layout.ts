@@ -31,12 +31,12 @@ export function layoutOf({ nodes, edges }: Graph, down = false): Layout {
   for (const [source, target] of edges) drawn.setEdge(`${source}`, `${target}`);
   layout(drawn);
   const { width = 0, height = 0 } = drawn.graph() as { width?: number; height?: number };
-  const places = nodes.map((_, at) => drawn.node(`${at}`) as Point);
+  const nodePoints = nodes.map((_, at) => drawn.node(`${at}`) as Point);
   const lines = edges.map(([source, target]) => {
     const { points } = drawn.edge(`${source}`, `${target}`) as { points: Point[] };
-    return down ? curveDown(points) : curve(fromSideToSide(points, places[source]!, places[target]!));
+    return down ? curveDown(points) : curve(fromSideToSide(points, nodePoints[source]!, nodePoints[target]!));
   });
-  return { width, height, places, lines };
+  return { width, height, places: nodePoints, lines };
 }
 
 /** An edge to the right leaves in the middle of a side, however many there are. */
@@ -64,10 +64,10 @@ const curveDown = (points: readonly Point[]): string => curve(points.map(({ x, y
 const round = (value: number): number => Math.round(value * 10) / 10;
 
 /** The nearest node in a direction: -1 or 1 along x or y. null: there is none. */
-export function nearestTo(places: readonly Point[], from: number, dx: number, dy: number): number | null {
-  const start = places[from]!;
+export function nearestTo(points: readonly Point[], from: number, dx: number, dy: number): number | null {
+  const start = points[from]!;
   let [nearest, least] = [null as number | null, Infinity];
-  places.forEach(({ x, y }, at) => {
+  points.forEach(({ x, y }, at) => {
     const along = (x - start.x) * dx + (y - start.y) * dy;
     if (at === from || along < 1) return;
     const aside = Math.abs((x - start.x) * dy) + Math.abs((y - start.y) * dx);

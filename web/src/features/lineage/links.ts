@@ -13,15 +13,15 @@ export interface Shown {
 }
 
 /** The page of something; null for a node without a name. */
-export function pageHref(shown: Shown): string | null {
-  if (shown.run) return runHref({ id: shown.run.run, entity: shown.run.entity, project: shown.run.project });
-  return ofProject(shown, {});
+export function pageHref(node: Shown): string | null {
+  if (node.run) return runHref({ id: node.run.run, entity: node.run.entity, project: node.run.project });
+  return ofProject(node, {});
 }
 
 /** The lineage of something. */
-export function lineageHref(shown: Shown): string | null {
-  if (shown.run) return artifactsHref(shown.run, { lineage: 'run', run: shown.run.run });
-  return ofProject(shown, { lineage: shown.version ? 'version' : '1' });
+export function lineageHref(node: Shown): string | null {
+  if (node.run) return artifactsHref(node.run, { lineage: 'run', run: node.run.run });
+  return ofProject(node, { lineage: node.version ? 'version' : '1' });
 }
 
 function ofProject({ version, dataset, model }: Shown, more: Record<string, string>): string | null {

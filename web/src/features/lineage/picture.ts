@@ -13,10 +13,10 @@ export const fittingTitle = (text: string): string => fitting(text, TITLE);
 export const fittingDetail = (text: string): string => fitting(text, DETAIL);
 
 /** The graph as it is drawn, all of it. */
-export function graphSvg({ nodes }: Graph, { width, height, places, lines }: Layout, colors: Colors): string {
+export function graphSvg({ nodes }: Graph, { width, height, places: points, lines }: Layout, colors: Colors): string {
   const edges = lines.map((line) => `<path d="${line}" fill="none" stroke="${colors.soft}" stroke-width="1.2" marker-end="url(#arrow)"/>`);
   const boxes = nodes.map((node, at) => {
-    const { x, y } = places[at]!;
+    const { x, y } = points[at]!;
     const [left, top] = [x - NODE_WIDTH / 2, y - NODE_HEIGHT / 2];
     const dashes = node.nameless || node.deleted ? ' stroke-dasharray="4 3"' : '';
     return (

@@ -58,8 +58,8 @@ const PHRASES: Record<string, string> = {
 /** What was done: `API key created`, `Signed in`. Actions without a phrase of their own are put into words by their parts. */
 export function actionText(action: string): string {
   if (Object.hasOwn(PHRASES, action)) return PHRASES[action]!;
-  const [about = '', what = ''] = action.split('.', 2);
-  const words = what.split('_');
+  const [about = '', verb = ''] = action.split('.', 2);
+  const words = verb.split('_');
   const last = words[words.length - 1] ?? '';
   const done = Object.hasOwn(DONE, last) ? [...words.slice(0, -1), DONE[last]!] : words;
   const part = words.length > 1 && about === 'user' ? [] : [Object.hasOwn(NAMES, about) ? NAMES[about]! : about.replaceAll('_', ' ')];
@@ -73,8 +73,8 @@ export function changeText({ before, after }: Pick<AuditEvent, 'before' | 'after
   return names
     .map((name) => {
       const [old, now] = [before?.[name], after?.[name]];
-      const shown = name.replaceAll('_', ' ');
-      return old === undefined ? `${shown}: ${valueText(now)}` : `${shown}: ${valueText(old)} → ${valueText(now)}`;
+      const label = name.replaceAll('_', ' ');
+      return old === undefined ? `${label}: ${valueText(now)}` : `${label}: ${valueText(old)} → ${valueText(now)}`;
     })
     .join(', ');
 }

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { compared, fieldText, fileHref, registryPath, usageOf } from './registry';
 
-const place = { team: 'vision', registry: 'prod models' };
+const registryId = { team: 'vision', registry: 'prod models' };
 
 describe('paths', () => {
   it('encode each name', () => {
-    expect(registryPath(place, 'collections', 'a/b')).toBe('teams/vision/registries/prod%20models/collections/a%2Fb');
-    expect(fileHref(place, 'net', 3, 'data/a b.txt', true)).toBe('/api/v1/teams/vision/registries/prod%20models/collections/net/versions/3/files/data/a%20b.txt?download=a+b.txt');
+    expect(registryPath(registryId, 'collections', 'a/b')).toBe('teams/vision/registries/prod%20models/collections/a%2Fb');
+    expect(fileHref(registryId, 'net', 3, 'data/a b.txt', true)).toBe('/api/v1/teams/vision/registries/prod%20models/collections/net/versions/3/files/data/a%20b.txt?download=a+b.txt');
   });
 });
 
 describe('how to use a version', () => {
   it('names an alias where there is one, and quotes what somebody else wrote', () => {
-    const texts = usageOf(place, { collection: `it's "x"`, version: 3, aliases: ['latest', 'best'], mlflow_name: 'net' }, 'https://runs.example.org');
+    const texts = usageOf(registryId, { collection: `it's "x"`, version: 3, aliases: ['latest', 'best'], mlflow_name: 'net' }, 'https://runs.example.org');
     expect(texts.map(({ title }) => title)).toEqual(['Python', 'Command', 'wandb', 'MLflow']);
     expect(texts[0]!.code).toContain(String.raw`.download("it's \"x\":best")`);
     expect(texts[1]!.code).toBe(String.raw`runvitals registry get 'vision/prod models/it'\''s "x":best'`);

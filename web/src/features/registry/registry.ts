@@ -22,8 +22,8 @@ export function registryPath({ team, registry }: Place, ...rest: (string | numbe
 }
 
 /** Where a file of a version can be downloaded, or is shown. */
-export function fileHref(place: Place, collection: string, version: number, path: string, download: boolean): string {
-  const file = `${registryPath(place, 'collections', collection, 'versions', version)}/files/${path.split('/').map(encodeURIComponent).join('/')}`;
+export function fileHref(registryId: Place, collection: string, version: number, path: string, download: boolean): string {
+  const file = `${registryPath(registryId, 'collections', collection, 'versions', version)}/files/${path.split('/').map(encodeURIComponent).join('/')}`;
   return `/api/v1/${file}${download ? `?${new URLSearchParams({ download: path.split('/').pop() ?? path })}` : ''}`;
 }
 
@@ -33,15 +33,15 @@ export interface Usage {
 }
 
 /** How to use a version, by client. Names in it are quoted as the language has it. */
-export function usageOf(place: Place, version: Pick<LinkedVersionDetail, 'collection' | 'version' | 'aliases' | 'mlflow_name'>, server: string): Usage[] {
+export function usageOf(registryId: Place, version: Pick<LinkedVersionDetail, 'collection' | 'version' | 'aliases' | 'mlflow_name'>, server: string): Usage[] {
   const { collection, version: number } = version;
   const alias = version.aliases.find((name) => name !== 'latest') ?? `v${number}`;
   const text = (value: string): string => JSON.stringify(value);
   const shell = (value: string): string => `'${value.replaceAll("'", `'\\''`)}'`;
-  const wandb = `${place.team}/wandb-registry-${place.registry}/${collection}:${alias}`;
+  const wandb = `${registryId.team}/wandb-registry-${registryId.registry}/${collection}:${alias}`;
   return [
-    { title: 'Python', code: `import runvitals\n\nclient = runvitals.Client(${text(server)})\nfolder = client.registry(${text(`${place.team}/${place.registry}`)}).download(${text(`${collection}:${alias}`)})` },
-    { title: 'Command', code: `runvitals registry get ${shell(`${place.team}/${place.registry}/${collection}:${alias}`)}` },
+    { title: 'Python', code: `import runvitals\n\nclient = runvitals.Client(${text(server)})\nfolder = client.registry(${text(`${registryId.team}/${registryId.registry}`)}).download(${text(`${collection}:${alias}`)})` },
+    { title: 'Command', code: `runvitals registry get ${shell(`${registryId.team}/${registryId.registry}/${collection}:${alias}`)}` },
     { title: 'wandb', code: `import wandb  # WANDB_BASE_URL=${server}\n\nfolder = wandb.Api().artifact(${text(wandb)}).download()` },
     { title: 'MLflow', code: `import mlflow\n\nmlflow.set_tracking_uri(${text(server)})\nfolder = mlflow.artifacts.download_artifacts(${text(`models:/${version.mlflow_name}/${number}`)})` },
   ];
@@ -57,9 +57,9 @@ export interface ComparedRow {
 
 /** Values of two objects side by side: those that differ first, each part by name. */
 export function compared(left: Record<string, unknown>, right: Record<string, unknown>): ComparedRow[] {
-  const [one, other] = [flat(left), flat(right)];
-  const rows = [...new Set([...one.keys(), ...other.keys()])].sort().map((name) => {
-    const values = [one.get(name), other.get(name)] as const;
+  const [leftValues, other] = [flat(left), flat(right)];
+  const rows = [...new Set([...leftValues.keys(), ...other.keys()])].sort().map((name) => {
+    const values = [leftValues.get(name), other.get(name)] as const;
     return { name, left: values[0] ?? '–', right: values[1] ?? '–', differs: values[0] !== values[1] };
   });
   return [...rows.filter(({ differs }) => differs), ...rows.filter(({ differs }) => !differs)];

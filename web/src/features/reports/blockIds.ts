@@ -9,21 +9,21 @@ import { newId } from '../../base/ids';
  * their order between the same neighbours; what is left is new.
  */
 export function idsAfter<Node>(before: readonly Node[], ids: readonly string[], after: readonly Node[], fresh: (node: Node) => string = newId): string[] {
-  const places = new Map<Node, number[]>();
-  before.forEach((node, place) => places.set(node, [...(places.get(node) ?? []), place]));
-  const kept = after.map((node) => places.get(node)?.shift() ?? -1);
+  const indexesOf = new Map<Node, number[]>();
+  before.forEach((node, at) => indexesOf.set(node, [...(indexesOf.get(node) ?? []), at]));
+  const kept = after.map((node) => indexesOf.get(node)?.shift() ?? -1);
   const used = new Set(kept);
-  const found: string[] = [];
+  const blockIds: string[] = [];
   let previous = -1;
   for (let index = 0; index < after.length; index++) {
-    let place = kept[index]!;
-    if (place < 0) {
-      const end = kept.find((one, at) => at > index && one > previous) ?? before.length;
-      place = before.findIndex((_, at) => at > previous && at < end && !used.has(at));
-      used.add(place);
+    let earlier = kept[index]!;
+    if (earlier < 0) {
+      const end = kept.find((position, at) => at > index && position > previous) ?? before.length;
+      earlier = before.findIndex((_, at) => at > previous && at < end && !used.has(at));
+      used.add(earlier);
     }
-    found.push(place < 0 ? fresh(after[index]!) : ids[place]!);
-    if (place >= 0) previous = place;
+    blockIds.push(earlier < 0 ? fresh(after[index]!) : ids[earlier]!);
+    if (earlier >= 0) previous = earlier;
   }
-  return found;
+  return blockIds;
 }

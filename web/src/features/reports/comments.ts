@@ -31,14 +31,14 @@ export function threadsOf(comments: readonly ReportComment[]): Thread[] {
 }
 
 /** The threads about a place. */
-export const threadsAbout = (threads: readonly Thread[], place: CommentPlace): Thread[] =>
-  threads.filter(({ first }) => first.panel === place.panel && (place.panel !== null || first.block === place.block));
+export const threadsAbout = (threads: readonly Thread[], subject: CommentPlace): Thread[] =>
+  threads.filter(({ first }) => first.panel === subject.panel && (subject.panel !== null || first.block === subject.block));
 
 /** Threads about blocks and panels that the report has no longer. */
-export const orphanedThreads = (threads: readonly Thread[], places: ReadonlySet<string>): Thread[] =>
+export const orphanedThreads = (threads: readonly Thread[], blockIds: ReadonlySet<string>): Thread[] =>
   threads.filter(({ first }) => {
     const about = first.panel ?? first.block;
-    return about !== null && !places.has(about);
+    return about !== null && !blockIds.has(about);
   });
 
 export const isOpen = ({ first }: Thread): boolean => first.resolved_ms === null;

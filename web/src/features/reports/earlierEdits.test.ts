@@ -7,13 +7,13 @@ import type { Working } from './savedReport.svelte';
 
 const block = (id: string, text: string): Block => ({ id, kind: 'text', text });
 const report = (texts: Record<string, string>, title = 'Rates'): Working => ({ title, description: '', blocks: Object.entries(texts).map(([id, text]) => block(id, text)) });
-const shown = ({ blocks }: Working): Record<string, string> => Object.fromEntries(blocks.map((one) => [one.id, one.kind === 'text' ? one.text : '']));
+const shown = ({ blocks }: Working): Record<string, string> => Object.fromEntries(blocks.map((block) => [block.id, block.kind === 'text' ? block.text : '']));
 
 /** The edit that made one report of another, as the server answers it. */
 function edit(before: Working, after: Working): ReportEdit {
   const ids = [...new Set([...before.blocks, ...after.blocks].map(({ id }) => id))];
-  const find = (of: Working, id: string): Block | null => of.blocks.find((one) => one.id === id) ?? null;
-  const blocks = ids.map((id) => ({ id, before: find(before, id), after: find(after, id) })).filter((one) => JSON.stringify(one.before) !== JSON.stringify(one.after));
+  const find = (of: Working, id: string): Block | null => of.blocks.find((block) => block.id === id) ?? null;
+  const blocks = ids.map((id) => ({ id, before: find(before, id), after: find(after, id) })).filter((edit) => JSON.stringify(edit.before) !== JSON.stringify(edit.after));
   const order = { before: before.blocks.map(({ id }) => id), after: after.blocks.map(({ id }) => id) };
   return { revision: 2, created_ms: 0, title: before.title === after.title ? null : { before: before.title, after: after.title }, description: null, blocks, order: order.before.join() === order.after.join() ? null : order };
 }

@@ -38,14 +38,14 @@ function moveBack(ids: string[], before: readonly string[], after: readonly stri
   const common = (id: string): boolean => was.has(id) && is.has(id) && now.has(id);
   if (!isSame(ids.filter(common), after.filter(common))) return;
   const order = before.filter(common)[Symbol.iterator]();
-  ids.forEach((id, place) => common(id) && (ids[place] = order.next().value!));
+  ids.forEach((id, at) => common(id) && (ids[at] = order.next().value!));
 }
 
 /** Where a block belongs that has gone: after the nearest one before it that is still there. */
 function placeOf(id: string, before: readonly string[], ids: readonly string[]): number {
   for (let at = before.indexOf(id) - 1; at >= 0; at--) {
-    const place = ids.indexOf(before[at]!);
-    if (place >= 0) return place + 1;
+    const index = ids.indexOf(before[at]!);
+    if (index >= 0) return index + 1;
   }
   return 0;
 }

@@ -7,7 +7,7 @@ import type { BlockChoice } from '../user_content/markdownEditor';
 /** People are mentioned by name, so that they hear of it; runs and artifacts become links. */
 export async function mentions(words: string, signal: AbortSignal): Promise<BlockChoice[]> {
   let groups: readonly CommandGroup[] = [];
-  await findAll(MENTIONED, words, signal, (found) => (groups = found));
+  await findAll(MENTIONED, words, signal, (loaded) => (groups = loaded));
   return groups.flatMap(({ title: kind, commands }) =>
     commands.map(({ id, title, note, href }) => {
       const name = kind === 'People' ? id.replace(/^user /, '') : null;

@@ -22,9 +22,9 @@ const byId = (blocks: readonly Block[]): Map<string, Block> => new Map(blocks.ma
 export function rebased(base: readonly Block[], theirs: readonly Block[], mine: readonly Block[], resolved: (id: string) => Resolution, fresh: () => string): Block[] {
   const [before, now, own] = [byId(base), byId(theirs), byId(mine)];
   const order = mine.map(({ id }) => id);
-  theirs.forEach(({ id }, place) => {
+  theirs.forEach(({ id }, index) => {
     if (own.has(id)) return;
-    const previous = place === 0 ? -1 : order.indexOf(theirs[place - 1]!.id);
+    const previous = index === 0 ? -1 : order.indexOf(theirs[index - 1]!.id);
     order.splice(previous + 1, 0, id);
   });
   return order.flatMap((id): Block[] => {

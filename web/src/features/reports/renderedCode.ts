@@ -24,8 +24,8 @@ export function renderedCode(html: string): Attachment<HTMLElement> {
 
 function draw(katex: typeof import('katex').default, code: HTMLElement): void {
   const displayMode = !code.classList.contains('inline');
-  const shown = document.createElement(displayMode ? 'div' : 'span');
+  const element = document.createElement(displayMode ? 'div' : 'span');
   // MathML alone: KaTeX's HTML has styles in attributes, which the page's policy forbids, and needs fonts.
-  katex.render(code.textContent ?? '', shown, { output: 'mathml', displayMode, throwOnError: false, trust: false, maxExpand: 200, maxSize: 50, strict: 'ignore' });
-  (code.parentElement?.tagName === 'PRE' ? code.parentElement : code).replaceWith(shown);
+  katex.render(code.textContent ?? '', element, { output: 'mathml', displayMode, throwOnError: false, trust: false, maxExpand: 200, maxSize: 50, strict: 'ignore' });
+  (code.parentElement?.tagName === 'PRE' ? code.parentElement : code).replaceWith(element);
 }

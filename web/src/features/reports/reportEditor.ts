@@ -44,7 +44,7 @@ export class ReportEditor {
   /** The nodes that were loaded, by block. */
   #loaded = new Map<string, Node>();
   /** The ids of all nodes that there were: one that comes back by undoing is the same block. */
-  #known = new WeakMap<Node, string>();
+  #knownIds = new WeakMap<Node, string>();
 
   /** `changed`: the user changed a block, or `show` did. */
   static async create(root: HTMLElement, blocks: readonly Block[], draw: DrawBlock, changed: () => void, on: EditorEvents): Promise<ReportEditor> {
@@ -79,9 +79,9 @@ export class ReportEditor {
     const nodeOf = new Map(this.#ids.map((id, index) => [id, this.#nodes[index]!]));
     const ids: string[] = [];
     const nodes = blocks.flatMap((block) => {
-      const made = isSame(present.get(block.id), block) ? [nodeOf.get(block.id)!] : this.#made(block);
-      made.forEach((_, place) => ids.push(place === 0 ? block.id : newId()));
-      return made;
+      const nodes = isSame(present.get(block.id), block) ? [nodeOf.get(block.id)!] : this.#nodesOf(block);
+      nodes.forEach((_, index) => ids.push(index === 0 ? block.id : newId()));
+      return nodes;
     });
     if (nodes.length === 0) {
       nodes.push(view.state.schema.nodes.paragraph!.create());
@@ -107,11 +107,11 @@ export class ReportEditor {
   #follow(): void {
     const { doc } = this.#editor.view.state;
     const nodes = Array.from({ length: doc.childCount }, (_, index) => doc.child(index));
-    this.#nodes.forEach((node, index) => this.#known.set(node, this.#ids[index]!));
+    this.#nodes.forEach((node, index) => this.#knownIds.set(node, this.#ids[index]!));
     const used = new Set(this.#ids);
     const fresh = (node: Node): string => {
-      const known = this.#known.get(node);
-      const id = known === undefined || used.has(known) ? newId() : known;
+      const knownId = this.#knownIds.get(node);
+      const id = knownId === undefined || used.has(knownId) ? newId() : knownId;
       used.add(id);
       return id;
     };
@@ -127,7 +127,7 @@ export class ReportEditor {
     return { id, offset: selection.from - start };
   }
 
-  #made(block: Block): Node[] {
+  #nodesOf(block: Block): Node[] {
     const { schema } = this.#editor.view.state;
     if (block.kind !== 'text') return [schema.nodes[NAME]!.create({ block })];
     const nodes = this.#editor.parsed(shownMarkdown(block.text));
@@ -153,21 +153,21 @@ export class ReportEditor {
 /** The document of other nodes; where they are the same, nothing changes. */
 function replaced(change: Transaction, nodes: readonly Node[]): Transaction {
   const { doc } = change;
-  const [places, starts] = [new Map<Node, number>(), [0]];
+  const [indexOf, starts] = [new Map<Node, number>(), [0]];
   doc.forEach((node, offset, index) => {
-    places.set(node, index);
+    indexOf.set(node, index);
     starts.push(offset + node.nodeSize);
   });
   const parts: { from: number; to: number; nodes: Node[] }[] = [];
   let next = 0;
   let added: Node[] = [];
-  const end = (place: number): void => {
-    if (place > next || added.length > 0) parts.push({ from: starts[next]!, to: starts[place]!, nodes: added });
-    [next, added] = [place + 1, []];
+  const end = (blockIndex: number): void => {
+    if (blockIndex > next || added.length > 0) parts.push({ from: starts[next]!, to: starts[blockIndex]!, nodes: added });
+    [next, added] = [blockIndex + 1, []];
   };
   for (const node of nodes) {
-    const place = places.get(node) ?? -1;
-    if (place >= next) end(place);
+    const index = indexOf.get(node) ?? -1;
+    if (index >= next) end(index);
     else added.push(node);
   }
   end(doc.childCount);
@@ -193,13 +193,13 @@ function plugins(draw: DrawBlock) {
     const dom = document.createElement('div');
     dom.className = 'drawn';
     dom.contentEditable = 'false';
-    const place = (): number | undefined => getPos();
+    const position = (): number | undefined => getPos();
     const change = (changed: DrawnBlock): void => {
-      const at = place();
+      const at = position();
       if (at !== undefined) view.dispatch(view.state.tr.setNodeMarkup(at, undefined, { block: changed }));
     };
     const remove = (): void => {
-      const at = place();
+      const at = position();
       if (at !== undefined) view.dispatch(view.state.tr.delete(at, at + 1));
       view.focus();
     };

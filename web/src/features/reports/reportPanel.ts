@@ -43,16 +43,16 @@ export function answeredLines(panel: LayoutPanel, data: PanelData): PanelLine[] 
   const metrics = metricsOf(panel, names);
   const x = (data.x ?? panel.x) as PanelX;
   const runs = data.runs.map(asRun);
-  const found = new Map<string, SourceLine[]>();
-  for (const metric of neededFor(metrics)) found.set(metricId(metric), linesOfRuns(data, metricId(metric), x, panel.logx));
+  const linesById = new Map<string, SourceLine[]>();
+  for (const metric of neededFor(metrics)) linesById.set(metricId(metric), linesOfRuns(data, metricId(metric), x, panel.logx));
   for (const run of runs) {
     const devices = data.devices[run.id];
     if (!devices) continue;
     const logged = devices.logged && fromLogged(devices.logged);
-    for (const metric of neededFor(metrics)) found.get(metricId(metric))!.push(...deviceLines(metric, x, run, devices.sampled, logged));
+    for (const metric of neededFor(metrics)) linesById.get(metricId(metric))!.push(...deviceLines(metric, x, run, devices.sampled, logged));
   }
   const colors = new Map(data.runs.flatMap(({ id, color }) => (color === null ? [] : [[id, color] as const])));
-  return linesOf(metrics, found, runs).map((line) => {
+  return linesOf(metrics, linesById, runs).map((line) => {
     const slot = colors.get(line.subject.run);
     return slot === undefined ? line : { ...line, slot };
   });

@@ -25,12 +25,12 @@ const MARKS = /[*_`~]/g;
 
 /** The headings of a report, in its order. */
 export function outlineOf(blocks: readonly Block[]): OutlineEntry[] {
-  const found = blocks.flatMap((block) => {
+  const headings = blocks.flatMap((block) => {
     const match = block.kind === 'text' ? HEADING.exec(block.text.trim().split('\n')[0]!) : null;
     return match ? [{ id: block.id, text: match[2]!.replace(LINK, '$1').replace(MARKS, ''), level: match[1]!.length }] : [];
   });
-  const levels = [...new Set(found.map(({ level }) => level))].sort((a, b) => a - b);
-  return found.map(({ id, text, level }) => ({ id, text, depth: Math.min(2, levels.indexOf(level)) }));
+  const levels = [...new Set(headings.map(({ level }) => level))].sort((a, b) => a - b);
+  return headings.map(({ id, text, level }) => ({ id, text, depth: Math.min(2, levels.indexOf(level)) }));
 }
 
 /** Where a block is on the page. */

@@ -10,14 +10,14 @@ const text = (value: Json | undefined): string => (typeof value === 'string' ? v
 /** The devices that collectors named; else those on PCI, of which only the vendor is known. */
 function devicesOf(machine: Record<string, Json>): Record<string, Json>[] {
   const listed = Object.values(machine).flatMap((value) => (Array.isArray(value) ? value.map(fields) : []));
-  const named = listed.filter((one) => text(one.name) && (text(one.uuid) || text(one.pci)));
+  const named = listed.filter((device) => text(device.name) && (text(device.uuid) || text(device.pci)));
   return named.length > 0 ? named : Array.isArray(machine.accelerators) ? machine.accelerators.map(fields) : [];
 }
 
 /** `8 × NVIDIA H100, AMD EPYC 9654 (192 cores), 512 GiB`, as far as they are known. */
 export function hardwareText(machine: Record<string, Json>): string {
   const byName = groupBy(devicesOf(machine), (device) => (text(device.name) || text(device.vendor)) + (device.unified === true ? ' (unified memory)' : ''));
-  const accelerators = [...byName].filter(([name]) => name).map(([name, some]) => (some.length > 1 ? `${some.length} × ${name}` : name));
+  const accelerators = [...byName].filter(([name]) => name).map(([name, devices]) => (devices.length > 1 ? `${devices.length} × ${name}` : name));
   const cpu = fields(machine.cpu);
   const cores = cpu.cores ?? cpu.logical_cores;
   const processor = [text(cpu.model) || text(machine.cpu_model), typeof cores === 'number' ? `(${cores} cores)` : ''].filter(Boolean).join(' ');

@@ -19,7 +19,7 @@ it('matches near each other are one block, with each line once', () => {
     [3, 4, 5, 6, 7, 8],
     [18, 19, 20, 21],
   ]);
-  expect(blocks[0]!.lines.map(({ match: place }) => place)).toEqual([null, null, 0, null, 1, null]);
+  expect(blocks[0]!.lines.map(({ match: index }) => index)).toEqual([null, null, 0, null, 1, null]);
 });
 
 it('each process has blocks of its own', () => {

@@ -33,9 +33,9 @@ export function blocksOf(matches: readonly ConsoleMatch[]): LogBlock[] {
       ...after.map((near, i) => ({ number: number + 1 + i, text: near, match: null })),
     ];
     for (const line of around) {
-      const known = lines.find((one) => one.number === line.number);
-      if (!known) lines.push(line);
-      else if (line.match !== null) known.match = line.match;
+      const shownLine = lines.find((item) => item.number === line.number);
+      if (!shownLine) lines.push(line);
+      else if (line.match !== null) shownLine.match = line.match;
     }
   });
   return blocks;
@@ -43,13 +43,13 @@ export function blocksOf(matches: readonly ConsoleMatch[]): LogBlock[] {
 
 /** A text in parts, every second of which is one of the places of some words in it, in any case. */
 export function partsOf(text: string, words: string): string[] {
-  const [whole, wanted] = [text.toLowerCase(), words.toLowerCase()];
-  if (!wanted || whole.length !== text.length) return [text];
+  const [lowerText, searched] = [text.toLowerCase(), words.toLowerCase()];
+  if (!searched || lowerText.length !== text.length) return [text];
   const parts: string[] = [];
   let from = 0;
-  for (let at = whole.indexOf(wanted); at >= 0; at = whole.indexOf(wanted, from)) {
-    parts.push(text.slice(from, at), text.slice(at, at + wanted.length));
-    from = at + wanted.length;
+  for (let at = lowerText.indexOf(searched); at >= 0; at = lowerText.indexOf(searched, from)) {
+    parts.push(text.slice(from, at), text.slice(at, at + searched.length));
+    from = at + searched.length;
   }
   return [...parts, text.slice(from)];
 }

@@ -40,12 +40,12 @@ export class LogMatches {
     this.#params = params;
     this.loading = true;
     try {
-      const found = await get<ConsoleMatchesAnswer>(runPath(this.key, '/console/matches'), { ...params, after }, signal);
-      this.matches = [...[...found.matches].reverse(), ...(after === null ? [] : (this.matches ?? []))];
-      this.total = found.total;
-      this.complete = found.complete;
-      this.#next = found.next;
-      this.hasMore = found.next !== null;
+      const answer = await get<ConsoleMatchesAnswer>(runPath(this.key, '/console/matches'), { ...params, after }, signal);
+      this.matches = [...[...answer.matches].reverse(), ...(after === null ? [] : (this.matches ?? []))];
+      this.total = answer.total;
+      this.complete = answer.complete;
+      this.#next = answer.next;
+      this.hasMore = answer.next !== null;
       this.error = '';
       if (after === null) this.searches += 1;
     } catch (problem) {

@@ -10,10 +10,10 @@ const COLOURS = 10;
 const ROUNDS = 4;
 
 /** What runs were given when they were shown together, on any page; newest last. */
-const given = new Map<string, number>(kept());
+const slots = new Map<string, number>(kept());
 
 /** The slot of a run in the palettes (`lineColor`). It follows from its id, unless `claimColours` gave it another. */
-export const runSlot = (id: string): number => given.get(id) ?? preferred(id);
+export const runSlot = (id: string): number => slots.get(id) ?? preferred(id);
 
 /** What a group of runs is called where it has a colour, by what its runs have in common. */
 export const groupColourId = (values: readonly unknown[]): string => `group ${JSON.stringify(values)}`;
@@ -27,27 +27,27 @@ export const runColour = (id: string, dark: boolean, palette: PaletteName): stri
  * gets the colour of its id if no other has it, otherwise the next free one.
  */
 export function claimColours(ids: readonly string[]): void {
-  const taken = new Set<number>();
+  const takenSlots = new Set<number>();
   const without: string[] = [];
   for (const id of ids) {
-    const before = given.get(id);
-    if (before === undefined || taken.has(before)) without.push(id);
-    else taken.add(before);
+    const before = slots.get(id);
+    if (before === undefined || takenSlots.has(before)) without.push(id);
+    else takenSlots.add(before);
   }
   for (const id of without) {
-    const slot = freeSlot(preferred(id), taken);
-    taken.add(slot);
-    given.delete(id);
-    given.set(id, slot);
+    const slot = freeSlot(preferred(id), takenSlots);
+    takenSlots.add(slot);
+    slots.delete(id);
+    slots.set(id, slot);
   }
-  if (without.length > 0) localStorage.setItem(KEPT, JSON.stringify([...given].slice(-MAX_KEPT)));
+  if (without.length > 0) localStorage.setItem(KEPT, JSON.stringify([...slots].slice(-MAX_KEPT)));
 }
 
-function freeSlot(first: number, taken: ReadonlySet<number>): number {
+function freeSlot(first: number, takenSlots: ReadonlySet<number>): number {
   for (let round = 0; round < ROUNDS; round++) {
     for (let i = 0; i < COLOURS; i++) {
       const slot = round * COLOURS + ((first + i) % COLOURS);
-      if (!taken.has(slot)) return slot;
+      if (!takenSlots.has(slot)) return slot;
     }
   }
   return first;
@@ -55,8 +55,8 @@ function freeSlot(first: number, taken: ReadonlySet<number>): number {
 
 function kept(): [string, number][] {
   try {
-    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? '[]');
-    return Array.isArray(found) ? found.filter((one): one is [string, number] => typeof one?.[0] === 'string' && Number.isInteger(one?.[1])) : [];
+    const stored: unknown = JSON.parse(localStorage.getItem(KEPT) ?? '[]');
+    return Array.isArray(stored) ? stored.filter((entry): entry is [string, number] => typeof entry?.[0] === 'string' && Number.isInteger(entry?.[1])) : [];
   } catch {
     return []; // not what this page writes
   }

@@ -24,19 +24,19 @@ describe('the hosts of a run in time', () => {
   it('show where a monitor was restarted, and which processes did not end normally', () => {
     const events = [event('gap', 40_000, { data: { since: 20_000 } }), event('alert', 60_000, { level: 'error', text: 'loss is NaN' })];
     const ranks = [rank(0, 90_000), rank(1, 50_000, { exit_code: null, signal: 9, out_of_memory: true }), rank(2, null)];
-    const found = runSpans({ ...run, events, ranks }, 0);
-    expect(found.hosts[0]!.gaps).toEqual([{ left: 20, width: 20, text: 'gap' }]);
-    expect(found.hosts[0]!.ends).toEqual([{ left: 50, level: 'error', text: 'rank 1: SIGKILL, out of memory' }]);
+    const spans = runSpans({ ...run, events, ranks }, 0);
+    expect(spans.hosts[0]!.gaps).toEqual([{ left: 20, width: 20, text: 'gap' }]);
+    expect(spans.hosts[0]!.ends).toEqual([{ left: 50, level: 'error', text: 'rank 1: SIGKILL, out of memory' }]);
     const both = runSpans({ ...run, ranks: [rank(0, 50_000, { exit_code: 1 }), rank(1, 50_010, { exit_code: 1 })] }, 0);
     expect(both.hosts[0]!.ends.map(({ text }) => text)).toEqual(['2 processes: exit code 1']);
-    expect(found.hosts[1]!.gaps).toEqual([]);
-    expect(found.events).toEqual([{ left: 60, level: 'error', text: 'loss is NaN' }]);
+    expect(spans.hosts[1]!.gaps).toEqual([]);
+    expect(spans.events).toEqual([{ left: 60, level: 'error', text: 'loss is NaN' }]);
   });
 
   it('end at the last sample of a run that does not end, and are not more than fit', () => {
     const many = { ...run, ended_ms: null, hosts: Array.from({ length: 40 }, (_, i) => host(`n${i}`, 0, 200_000)) };
-    const found = runSpans(many, 210_000);
-    expect([found.end, found.hosts.length, found.more]).toEqual([210_000, 32, 8]);
+    const spans = runSpans(many, 210_000);
+    expect([spans.end, spans.hosts.length, spans.more]).toEqual([210_000, 32, 8]);
     expect(runSpans({ ...many, ended_ms: null, hosts: [] }, 5_000).end).toBe(5_000);
   });
 });

@@ -53,10 +53,10 @@ export function runSpans(run: Pick<RunDetail, 'started_ms' | 'ended_ms' | 'hosts
   const start = Math.min(run.started_ms, ...run.hosts.map((host) => host.started_ms));
   const last = Math.max(start, ...run.hosts.map((host) => host.last_ms));
   const end = Math.max(run.ended_ms ?? Math.max(last, Math.min(now, last + 60_000)), start + 1000);
-  const place = (ms: number): number => Math.max(0, Math.min(100, ((ms - start) / (end - start)) * 100));
+  const percentAt = (ms: number): number => Math.max(0, Math.min(100, ((ms - start) / (end - start)) * 100));
   const part = (from: number, to: number, text: string): Part => {
-    const width = Math.max(MIN_PERCENT, place(to) - place(from));
-    return { left: Math.min(place(from), 100 - width), width, text };
+    const width = Math.max(MIN_PERCENT, percentAt(to) - percentAt(from));
+    return { left: Math.min(percentAt(from), 100 - width), width, text };
   };
   const hosts = run.hosts.slice(0, MAX_HOSTS).map((host): HostSpan => {
     const gaps = run.events.filter(({ name, host: on, data }) => name === 'gap' && on === host.name && typeof data.since === 'number');
@@ -66,9 +66,9 @@ export function runSpans(run: Pick<RunDetail, 'started_ms' | 'ended_ms' | 'hosts
       state: host.state,
       bar: part(host.started_ms, host.last_ms, `${host.name}: ${host.state}`),
       gaps: gaps.map(({ data, time_ms, text }) => part(Number(data.since), time_ms, text)),
-      ends: [...groupBy(ends, ({ ended_ms }) => Math.floor(ended_ms! / 1000)).values()].map((some) => {
-        const reasons = new Set(some.map((rank) => why({ ...rank, state: 'crashed' })));
-        return { left: place(some[0]!.ended_ms!), level: 'error', text: `${namesOf(some)}: ${[...reasons].join('; ')}` };
+      ends: [...groupBy(ends, ({ ended_ms }) => Math.floor(ended_ms! / 1000)).values()].map((ranks) => {
+        const reasons = new Set(ranks.map((rank) => why({ ...rank, state: 'crashed' })));
+        return { left: percentAt(ranks[0]!.ended_ms!), level: 'error', text: `${namesOf(ranks)}: ${[...reasons].join('; ')}` };
       }),
     };
   });
@@ -78,6 +78,6 @@ export function runSpans(run: Pick<RunDetail, 'started_ms' | 'ended_ms' | 'hosts
     end,
     hosts,
     more: run.hosts.length - hosts.length,
-    events: events.map(({ x, level, text }) => ({ left: place(x), level, text })),
+    events: events.map(({ x, level, text }) => ({ left: percentAt(x), level, text })),
   };
 }

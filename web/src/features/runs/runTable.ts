@@ -28,8 +28,8 @@ function matching(values: Record<string, Value>, pattern: RegExp): Value[] {
 }
 
 function mean(values: (Value | undefined)[]): Value {
-  const known = values.filter((value): value is number => typeof value === 'number');
-  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+  const numbers = values.filter((value): value is number => typeof value === 'number');
+  return numbers.length ? numbers.reduce((sum, value) => sum + value, 0) / numbers.length : null;
 }
 
 export const hostText = (run: RunRow): string =>

@@ -154,8 +154,8 @@ describe('alerts', () => {
 describe('many machines and processes', () => {
   it('are one if they are equal but for their own ids', () => {
     const machine = (uuid: string, model = 'H100'): Record<string, Json> => ({ nvidia: [{ name: model, uuid }], memory: { total_bytes: 1024 } });
-    const found = alikeMachines({ a: machine('GPU-1'), b: machine('GPU-2'), c: machine('GPU-3', 'A100') });
-    expect(found.map(({ hosts, rows }) => [hosts, rows!.some(([name]) => name.endsWith('uuid'))])).toEqual([
+    const groups = alikeMachines({ a: machine('GPU-1'), b: machine('GPU-2'), c: machine('GPU-3', 'A100') });
+    expect(groups.map(({ hosts, rows }) => [hosts, rows!.some(([name]) => name.endsWith('uuid'))])).toEqual([
       [['a', 'b'], false],
       [['c'], true],
     ]);
@@ -164,6 +164,6 @@ describe('many machines and processes', () => {
   it('come in the order of what may have ended the others', () => {
     const rank = (number: number, more: Partial<Rank>): Rank => ({ rank: number, local_rank: null, world_size: null, host: 'a', pid: number, exit_code: null, signal: null, out_of_memory: false, ended_ms: null, ...more }) as Rank;
     const ranks = [rank(0, {}), rank(1, { signal: 15, ended_ms: 9 }), rank(2, { signal: 9, out_of_memory: true, ended_ms: 8 }), rank(3, { exit_code: 0, ended_ms: 9 }), rank(4, { signal: 15, ended_ms: 7 })];
-    expect(worstFirst(ranks).map((one) => one.rank)).toEqual([2, 4, 1, 0, 3]);
+    expect(worstFirst(ranks).map((rank) => rank.rank)).toEqual([2, 4, 1, 0, 3]);
   });
 });

@@ -126,16 +126,16 @@ const lacksSomething = (reason: string): boolean => reasonParts(reason).some((pa
 
 /** The sources without values or with missing values, and why. */
 export function missing(sources: Record<string, Record<string, Source>>): Missing[] {
-  const found: Missing[] = [];
+  const missing: Missing[] = [];
   for (const [host, byName] of Object.entries(sources)) {
     for (const [name, source] of Object.entries(byName)) {
       if (source.state === 'on' && !source.reason) continue;
       const reason = source.reason ?? '';
       const state = source.state === 'on' && lacksSomething(reason) ? 'partial' : (source.state ?? 'unknown');
-      found.push({ host, name, state, reason });
+      missing.push({ host, name, state, reason });
     }
   }
-  return found;
+  return missing;
 }
 
 /** A name, a text, and the exact value if the text is rounded. */
@@ -145,8 +145,8 @@ export type Row = readonly [name: string, text: string, exact?: string];
 export function rows(value: Record<string, Json>, prefix = ''): Row[] {
   return Object.entries(value).flatMap(([name, item]): Row[] => {
     if (item !== null && typeof item === 'object' && !Array.isArray(item)) return rows(item, `${prefix}${name}.`);
-    if (Array.isArray(item) && item.some((one) => one !== null && typeof one === 'object')) {
-      return item.flatMap((one, i) => rows({ [String(i)]: one }, `${prefix}${name}.`));
+    if (Array.isArray(item) && item.some((part) => part !== null && typeof part === 'object')) {
+      return item.flatMap((part, i) => rows({ [String(i)]: part }, `${prefix}${name}.`));
     }
     const [text, exact] = [jsonText(item), JSON.stringify(item)];
     return [isRounded(item) ? [prefix + name, text, exact] : [prefix + name, text]];
@@ -162,16 +162,16 @@ export function known(value: Record<string, Json>): Record<string, Json> {
 const isObject = (value: Json): value is Record<string, Json> =>
   value !== null && typeof value === 'object' && !Array.isArray(value);
 
-const isTextList = (value: Json | undefined): value is string[] => Array.isArray(value) && value.every((one) => typeof one === 'string');
+const isTextList = (value: Json | undefined): value is string[] => Array.isArray(value) && value.every((part) => typeof part === 'string');
 
 /** Rows of a machine's facts: bytes in readable units, the command as a shell shows it. */
 export function machineRows(facts: Record<string, Json>): Row[] {
-  const shown = Object.fromEntries(
+  const settings = Object.fromEntries(
     Object.entries(facts)
       .filter(([name]) => name !== 'packages')
       .map(([name, value]) => [name, name === 'command' && isTextList(value) ? commandText(value) : value]),
   );
-  return rows(known(shown)).map((row): Row => {
+  return rows(known(settings)).map((row): Row => {
     const [name, text] = row;
     return /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes'), text] : row;
   });
@@ -183,9 +183,9 @@ const OWN_FACT = /(^|\.)(uuid|serial|pci|hostname|host|ip|address|boot_id|machin
 /** Machines with the same facts together, without what is each one's own if there are several. `rows`: null for facts that are no object. */
 export function alikeMachines(machines: Record<string, Record<string, Json>>): { hosts: string[]; rows: Row[] | null }[] {
   const all = Object.entries(machines).map(([host, facts]) => ({ host, rows: isObject(facts) ? machineRows(facts) : null }));
-  const shared = (found: readonly Row[]): Row[] => found.filter(([name]) => !OWN_FACT.test(name));
-  const groups = groupBy(all, ({ host, rows: found }) => (found === null ? `unreadable ${host}` : JSON.stringify(shared(found))));
-  return [...groups.values()].map((some) => ({ hosts: some.map(({ host }) => host), rows: some.length > 1 ? shared(some[0]!.rows ?? []) : some[0]!.rows }));
+  const shared = (rows: readonly Row[]): Row[] => rows.filter(([name]) => !OWN_FACT.test(name));
+  const groups = groupBy(all, ({ host, rows: facts }) => (facts === null ? `unreadable ${host}` : JSON.stringify(shared(facts))));
+  return [...groups.values()].map((machines) => ({ hosts: machines.map(({ host }) => host), rows: machines.length > 1 ? shared(machines[0]!.rows ?? []) : machines[0]!.rows }));
 }
 
 /** Processes with those that ended otherwise than normally first, in the order in which they ended: the first one may have ended the others. */

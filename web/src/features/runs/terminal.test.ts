@@ -20,8 +20,8 @@ describe('lines of output', () => {
   });
 
   it('of two ranks stay whole, with the time at which they began', () => {
-    const found = terminalLines([piece('lo'), piece('other\n', { rank: 1, time_ms: 1500 }), piece('ss 3\n', { time_ms: 2000 })]);
-    expect(found.map(({ text, time_ms }) => [text, time_ms])).toEqual([
+    const lines = terminalLines([piece('lo'), piece('other\n', { rank: 1, time_ms: 1500 }), piece('ss 3\n', { time_ms: 2000 })]);
+    expect(lines.map(({ text, time_ms }) => [text, time_ms])).toEqual([
       ['loss 3', 1000],
       ['other', 1500],
     ]);

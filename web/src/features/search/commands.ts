@@ -113,8 +113,8 @@ export function matchingCommands(commands: readonly Command[], text: string, lim
   });
   const [first = ''] = words;
   const rank = ({ title }: Command): number => {
-    const place = title.toLowerCase().indexOf(first);
-    return place === 0 ? 0 : place > 0 && title[place - 1] === ' ' ? 1 : 2;
+    const index = title.toLowerCase().indexOf(first);
+    return index === 0 ? 0 : index > 0 && title[index - 1] === ' ' ? 1 : 2;
   };
-  return matching.sort((one, other) => rank(one) - rank(other)).slice(0, limit);
+  return matching.sort((command, other) => rank(command) - rank(other)).slice(0, limit);
 }

@@ -18,7 +18,7 @@ interface Source {
   find: (text: string, signal: AbortSignal) => Promise<Command[]>;
 }
 
-const place = (entity: string | null, project: string): string => (entity === null ? project : `${entity}/${project}`);
+const projectText = (entity: string | null, project: string): string => (entity === null ? project : `${entity}/${project}`);
 
 const ask = <T>(path: string, params: Params, signal: AbortSignal): Promise<T> => get<T>(path, params, signal);
 
@@ -28,7 +28,7 @@ const RUNS: Source = {
     (await ask<RunPage>('runs', { text, limit: MAX_RUNS }, signal)).runs.map((run) => ({
       id: `run ${run.entity ?? ''}/${run.id}`,
       title: run.name,
-      note: `${run.state} · ${place(run.entity, run.project)}`,
+      note: `${run.state} · ${projectText(run.entity, run.project)}`,
       href: runHref(run),
     })),
 };
@@ -73,10 +73,10 @@ const ARTIFACTS: Source = {
     return [
       ...collections.map(({ entity, project, name, type }) => {
         const query = new URLSearchParams({ ...(entity === null && { artifacts: '1' }), name });
-        return { id: `artifact ${place(entity, project)}/${name}`, title: name, note: `${type} · ${place(entity, project)}`, href: `${projectHref(project, entity, 'artifacts')}?${query}` };
+        return { id: `artifact ${projectText(entity, project)}/${name}`, title: name, note: `${type} · ${projectText(entity, project)}`, href: `${projectHref(project, entity, 'artifacts')}?${query}` };
       }),
-      ...datasets.map((dataset) => ({ id: `dataset ${dataset.id}`, title: dataset.name, note: `dataset · ${place(dataset.entity, dataset.project)}`, href: pageHref({ dataset }) ?? '' })),
-      ...models.map((model) => ({ id: `model ${model.model_id}`, title: model.name, note: `logged model · ${place(model.entity, model.project)}`, href: pageHref({ model }) ?? '' })),
+      ...datasets.map((dataset) => ({ id: `dataset ${dataset.id}`, title: dataset.name, note: `dataset · ${projectText(dataset.entity, dataset.project)}`, href: pageHref({ dataset }) ?? '' })),
+      ...models.map((model) => ({ id: `model ${model.model_id}`, title: model.name, note: `logged model · ${projectText(model.entity, model.project)}`, href: pageHref({ model }) ?? '' })),
     ].slice(0, MAX_OTHERS);
   },
 };
@@ -87,7 +87,7 @@ const REPORTS: Source = {
     (await ask<ReportsPage>('reports', { text, limit: MAX_OTHERS }, signal)).reports.map((report) => ({
       id: `report ${report.id}`,
       title: report.title,
-      note: place(report.entity, report.project),
+      note: projectText(report.entity, report.project),
       href: reportHref(report),
     })),
 };

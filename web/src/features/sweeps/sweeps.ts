@@ -24,13 +24,13 @@ export const isOver = ({ state }: Sweep): boolean => state === 'finished' || sta
 
 /** Parameters by their whole names: `net.width` for one within another. */
 export function flatParameters(parameters: Record<string, Json>, before = ''): Map<string, Json> {
-  const found = new Map<string, Json>();
+  const values = new Map<string, Json>();
   for (const [name, value] of Object.entries(parameters)) {
     if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
-      for (const [inner, one] of flatParameters(value, `${before}${name}.`)) found.set(inner, one);
-    } else found.set(before + name, value);
+      for (const [inner, parameter] of flatParameters(value, `${before}${name}.`)) values.set(inner, parameter);
+    } else values.set(before + name, value);
   }
-  return found;
+  return values;
 }
 
 /** An axis for each parameter in which runs differ, and one for the metric. */

@@ -15,7 +15,7 @@ const use = (entity: string | null, value: number | null, more: Partial<Use> = {
 });
 
 test('budgets tell who is over, and who will be', () => {
-  const found = budgets([
+  const rows = budgets([
     use('speech', 10, { limit: 100, expected: 20 }),
     use('vision', 50, { limit: 60, expected: 90 }),
     use('robots', 70, { limit: 60 }),
@@ -24,7 +24,7 @@ test('budgets tell who is over, and who will be', () => {
     use(null, 130),
     use('vision', 5, { category: 'energy' }),
   ]);
-  expect(found.map(({ entity, state }) => [entity, state])).toEqual([
+  expect(rows.map(({ entity, state }) => [entity, state])).toEqual([
     [null, 'none'],
     ['robots', 'over'],
     ['vision', 'expected over'],

@@ -23,12 +23,12 @@ export const LIMIT_UNITS: Record<Category, string> = { tracked_hours: 'h', devic
 
 /** All items of a list, page by page. */
 export async function getAll<Item>(path: string, name: string, params: Params = {}): Promise<Item[]> {
-  const found: Item[] = [];
+  const items: Item[] = [];
   for (let after: string | null = null; ; ) {
     const page: Record<string, unknown> = await get(path, { ...params, limit: 200, after });
-    found.push(...(page[name] as Item[]));
+    items.push(...(page[name] as Item[]));
     after = page.next as string | null;
-    if (after === null) return found;
+    if (after === null) return items;
   }
 }
 
@@ -40,7 +40,7 @@ export const today = (): string => new Date().toISOString().slice(0, 10);
 
 /** Which plan somebody has on a day; null: none. */
 export function planOn(assigned: readonly AssignedPlan[], entity: string | null, day: string): string | null {
-  const mine = assigned.filter((one) => one.entity === entity && one.valid_from <= day);
+  const mine = assigned.filter((assignment) => assignment.entity === entity && assignment.valid_from <= day);
   return mine.sort((a, b) => a.valid_from.localeCompare(b.valid_from)).at(-1)?.plan ?? null;
 }
 

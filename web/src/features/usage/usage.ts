@@ -59,16 +59,16 @@ export function dayBars(rows: readonly UsageRow[], group: UsageGroup, figure: Ba
       const name = named.includes(nameOf(row, group)) ? nameOf(row, group) : OTHERS;
       parts.set(name, (parts.get(name) ?? 0) + value);
     }
-    const shown = [...named, OTHERS].flatMap((name, slot) => (parts.has(name) ? [{ name, value: parts.get(name)!, slot }] : []));
-    return { day, total: shown.reduce((sum, part) => sum + part.value, 0), parts: shown };
+    const shownParts = [...named, OTHERS].flatMap((name, slot) => (parts.has(name) ? [{ name, value: parts.get(name)!, slot }] : []));
+    return { day, total: shownParts.reduce((sum, part) => sum + part.value, 0), parts: shownParts };
   });
 }
 
 /** The days of a range, both ends included. */
 export function daysOf(from: string, to: string): string[] {
-  const found: string[] = [];
-  for (let at = Date.parse(from); at <= Date.parse(to); at += 86_400_000) found.push(new Date(at).toISOString().slice(0, 10));
-  return found;
+  const days: string[] = [];
+  for (let at = Date.parse(from); at <= Date.parse(to); at += 86_400_000) days.push(new Date(at).toISOString().slice(0, 10));
+  return days;
 }
 
 /** The month before or after one, such as `2026-11`. */
@@ -80,6 +80,6 @@ export function shifted(month: string, by: number): string {
 /** A number with two decimals, `< 0.01` for less than that, or a dash for what is not known. */
 export function amount(value: number | null): string {
   if (value === null) return '–';
-  const shown = (number: number): string => number.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
-  return value > 0 && value < 0.005 ? `< ${shown(0.01)}` : shown(value);
+  const text = (number: number): string => number.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  return value > 0 && value < 0.005 ? `< ${text(0.01)}` : text(value);
 }

@@ -42,7 +42,7 @@ export interface EditorEvents {
   /** The document changed. */
   document?: () => void;
   menu: (menu: SlashMenu | null) => void;
-  block: (place: BlockPlace) => void;
+  block: (block: BlockPlace) => void;
   /** Undo what the editor did not see being made; called when it has nothing to undo itself. */
   undo?: () => void;
   /** Do again what `undo` undid; returns whether there was something. */
@@ -124,8 +124,8 @@ export class MarkdownEditor {
       if (this.#on.text) this.#noteText();
     }
     const { selection } = this.view.state;
-    const place = this.placeOf(selection.$from.index(0));
-    if (place) this.#on.block(place);
+    const block = this.placeOf(selection.$from.index(0));
+    if (block) this.#on.block(block);
     this.#on.menu(this.#menu());
   }
 
@@ -151,8 +151,8 @@ export class MarkdownEditor {
   /** The mark before the cursor, and the words between. */
   #marked(): Pick<SlashMenu, 'mark' | 'words'> | null {
     const { $from } = this.view.state.selection;
-    const found = AFTER_MARK.exec($from.parent.textBetween(0, $from.parentOffset, undefined, '\ufffc'));
-    return found && (found[1] ? { mark: '/', words: found[2] ?? '' } : { mark: '@', words: found[4] ?? '' });
+    const match = AFTER_MARK.exec($from.parent.textBetween(0, $from.parentOffset, undefined, '\ufffc'));
+    return match && (match[1] ? { mark: '/', words: match[2] ?? '' } : { mark: '@', words: match[4] ?? '' });
   }
 
   #menu(): SlashMenu | null {
@@ -306,6 +306,6 @@ export const BLOCKS: readonly BlockChoice[] = [
 
 /** The elements whose title contains all words. */
 export function matchingBlocks(words: string, choices: readonly BlockChoice[] = BLOCKS): readonly BlockChoice[] {
-  const wanted = words.toLowerCase().split(/\s+/);
-  return choices.filter(({ title }) => wanted.every((word) => title.toLowerCase().includes(word)));
+  const terms = words.toLowerCase().split(/\s+/);
+  return choices.filter(({ title }) => terms.every((word) => title.toLowerCase().includes(word)));
 }

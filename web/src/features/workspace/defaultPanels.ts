@@ -46,8 +46,8 @@ export function shownSections(charts: readonly PanelSection[], x: PanelX, system
 /** Sections and their panels in the places that they had; what is new comes last. */
 export const inKeptPlaces = (before: readonly ShownSection[], now: readonly ShownSection[]): ShownSection[] =>
   inKeptOrder(before, now, ({ id }) => id).map((section) => {
-    const shown = before.find(({ id }) => id === section.id);
-    return shown ? { ...section, panels: inKeptOrder(shown.panels, section.panels, ({ id }) => id) } : section;
+    const earlier = before.find(({ id }) => id === section.id);
+    return earlier ? { ...section, panels: inKeptOrder(earlier.panels, section.panels, ({ id }) => id) } : section;
   });
 
 /** Metrics with the same beginning are a section if they are at least so many. */
@@ -117,16 +117,16 @@ function panelOf({ key, unit, chart, text, source }: OverlayMetric, isOneOfSever
 }
 
 function importance({ chart, kind }: OverlayMetric): number {
-  const place = FIRST_CHARTS.indexOf(chart);
-  return place < 0 ? FIRST_CHARTS.length + Number(kind === 'counter') : place;
+  const index = FIRST_CHARTS.indexOf(chart);
+  return index < 0 ? FIRST_CHARTS.length + Number(kind === 'counter') : index;
 }
 
 /** The panels whose title or metrics have all of the words. */
 export function matchingPanels(panels: readonly Panel[], words: string): readonly Panel[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return panels;
+  const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (terms.length === 0) return panels;
   return panels.filter(({ title, metrics }) => {
     const text = [title, ...metrics.map(({ key }) => key)].join(' ').toLowerCase();
-    return wanted.every((word) => text.includes(word));
+    return terms.every((word) => text.includes(word));
   });
 }

@@ -126,9 +126,9 @@ export class GroupMeansData {
       if (JSON.stringify(groups) !== JSON.stringify(this.groups)) this.groups = groups;
       this.about = { runs: answer.runs, older: answer.older_runs, unread: answer.unread_runs, leftOutGroups: answer.left_out_groups };
       for (const feed of feeds) {
-        const found = answer.keys.find(({ key }) => key === feed.metric.key);
-        if (!found) continue;
-        const [points, width] = [meansOf(found, groups), log ? null : found.width];
+        const answered = answer.keys.find(({ key }) => key === feed.metric.key);
+        if (!answered) continue;
+        const [points, width] = [meansOf(answered, groups), log ? null : answered.width];
         if (!zoom) [feed.base, feed.baseWidth] = [points, width];
         [feed.points, feed.width, feed.state, feed.error] = [points, width, 'ready', ''];
         this.draw(feed);

@@ -15,11 +15,11 @@ describe('the points of a response', () => {
         { x: [5], lines: [{ run: 'c', y: [4], min: [3], max: [5], n: [2] }] },
       ],
     };
-    const found = pointsOf(answer);
-    expect([...found.keys()]).toEqual(['a', 'b', 'c']);
-    expect(found.get('b')).toEqual(points([0, 1], [3, null]));
-    expect(found.get('c')).toEqual({ x: [5], y: [4], low: [3], high: [5], n: [2] });
-    expect(extentOf([found])).toEqual({ min: 0, max: 5 });
+    const pointsByRun = pointsOf(answer);
+    expect([...pointsByRun.keys()]).toEqual(['a', 'b', 'c']);
+    expect(pointsByRun.get('b')).toEqual(points([0, 1], [3, null]));
+    expect(pointsByRun.get('c')).toEqual({ x: [5], y: [4], low: [3], high: [5], n: [2] });
+    expect(extentOf([pointsByRun])).toEqual({ min: 0, max: 5 });
     expect(extentOf([new Map()])).toBeNull();
   });
 });
@@ -51,18 +51,18 @@ describe('groups of runs', () => {
 });
 
 describe('a table of all panels', () => {
-  const place = { project: 'digits', entity: null };
+  const scope = { project: 'digits', entity: null };
 
   it('has as many points as one response may hold', () => {
-    const href = overlayTable('system', place, ['a', 'b'], ['cpu', 'gpu.{i}.temp'], 'relative');
+    const href = overlayTable('system', scope, ['a', 'b'], ['cpu', 'gpu.{i}.temp'], 'relative');
     expect(href).toBe('/api/v1/overlay/system?project=digits&runs=a&runs=b&keys=cpu&keys=gpu.%7Bi%7D.temp&x=relative&points=2000&format=csv');
     const many = Array.from({ length: 100 }, (_, i) => `n${i}`);
-    expect(overlayTable('logged', place, many, many, 'step')).toContain('&points=200&');
+    expect(overlayTable('logged', scope, many, many, 'step')).toContain('&points=200&');
   });
 
   it('is missing without values, and for more names than a response may have', () => {
-    expect(overlayTable('logged', place, [], ['loss'], 'step')).toBeNull();
-    expect(overlayTable('logged', place, ['a'], [], 'step')).toBeNull();
-    expect(overlayTable('logged', place, ['a'], Array.from({ length: 101 }, (_, i) => `n${i}`), 'step')).toBeNull();
+    expect(overlayTable('logged', scope, [], ['loss'], 'step')).toBeNull();
+    expect(overlayTable('logged', scope, ['a'], [], 'step')).toBeNull();
+    expect(overlayTable('logged', scope, ['a'], Array.from({ length: 101 }, (_, i) => `n${i}`), 'step')).toBeNull();
   });
 });

@@ -12,11 +12,11 @@ export type ShownRun = Pick<OverlayRun, 'id' | 'name'>;
 export type RunPoints = ReadonlyMap<string, Points>;
 
 export function pointsOf({ groups }: OverlayKey): Map<string, Points> {
-  const found = new Map<string, Points>();
+  const pointsByRun = new Map<string, Points>();
   for (const { x, lines } of groups) {
-    for (const { run, y, min, max, n } of lines) found.set(run, { x, y, low: min, high: max, n });
+    for (const { run, y, min, max, n } of lines) pointsByRun.set(run, { x, y, low: min, high: max, n });
   }
-  return found;
+  return pointsByRun;
 }
 
 /** The points with newer ones: those from the first of these on are replaced, because the last bucket was not complete. */
@@ -27,13 +27,13 @@ export function withTail(before: Points, tail: Points): Points {
   const kept = at < 0 ? before.x.length : at;
   const join = (a: Value[] | null, b: Value[] | null): Value[] | null =>
     a || b ? [...(a ?? before.y).slice(0, kept), ...(b ?? tail.y)] : null;
-  const ones = ({ n, y }: Points): number[] => n ?? y.map((value) => (value === null ? 0 : 1));
+  const countsOf = ({ n, y }: Points): number[] => n ?? y.map((value) => (value === null ? 0 : 1));
   return {
     x: [...before.x.slice(0, kept), ...tail.x],
     y: [...before.y.slice(0, kept), ...tail.y],
     low: join(before.low, tail.low),
     high: join(before.high, tail.high),
-    n: before.n || tail.n ? [...ones(before).slice(0, kept), ...ones(tail)] : null,
+    n: before.n || tail.n ? [...countsOf(before).slice(0, kept), ...countsOf(tail)] : null,
   };
 }
 
@@ -58,8 +58,8 @@ export function meansOf({ lines }: GroupedKey, groups: readonly RunGroup[]): Map
 /** One line of each group: the mean of its runs, between the lowest and the highest of them. */
 export function groupLines(groups: readonly RunGroup[], points: RunPoints, slotOf: (id: string) => number): Line[] {
   return groups.flatMap(({ id, label, runs }) => {
-    const found = points.get(id);
-    return found ? [{ id, label: `${label} (${runs})`, slot: slotOf(id), dashed: true, ofMany: true, points: found }] : [];
+    const mean = points.get(id);
+    return mean ? [{ id, label: `${label} (${runs})`, slot: slotOf(id), dashed: true, ofMany: true, points: mean }] : [];
   });
 }
 
@@ -69,14 +69,14 @@ const [MAX_KEYS, MAX_VALUES, MAX_POINTS] = [100, 2_000_000, 2000];
 /** The address of all values of some metrics as CSV; null if there are none, or more than one response may hold. */
 export function overlayTable(
   source: PanelMetric['source'],
-  place: { project: string | null; entity: string | null },
+  scope: { project: string | null; entity: string | null },
   runs: readonly string[],
   keys: readonly string[],
   x: PanelX,
 ): string | null {
   if (runs.length === 0 || keys.length === 0 || keys.length > MAX_KEYS) return null;
   const points = Math.min(MAX_POINTS, Math.floor(MAX_VALUES / (runs.length * keys.length)));
-  return apiPath(`overlay/${source}`, { ...place, runs: [...runs], keys: [...keys], x, points, format: 'csv' });
+  return apiPath(`overlay/${source}`, { ...scope, runs: [...runs], keys: [...keys], x, points, format: 'csv' });
 }
 
 /** The extent of all points; null without any. */

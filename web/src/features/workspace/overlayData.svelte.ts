@@ -80,7 +80,7 @@ export class OverlayData {
 
   /** `followed`: by a stream of its own. Otherwise `changed` has to be called: a browser has few connections to a server. */
   constructor(
-    readonly place: { project: string | null; entity: string | null },
+    readonly scope: { project: string | null; entity: string | null },
     private readonly followed = true,
   ) {}
 
@@ -143,7 +143,7 @@ export class OverlayData {
     const ids = this.#ids;
     this.#planned = Date.now();
     try {
-      const plan = await get<OverlayPlan>('overlay/plan', { ...this.place, runs: [...ids] }, this.#closed.signal);
+      const plan = await get<OverlayPlan>('overlay/plan', { ...this.scope, runs: [...ids] }, this.#closed.signal);
       if (ids !== this.#ids) return;
       this.known = new Map(plan.runs.map((run) => [run.id, run]));
       // The end of a running run changes all the time: nothing is drawn again because of that.
@@ -164,7 +164,7 @@ export class OverlayData {
   #follow(): void {
     if (!this.followed) return;
     this.#stream?.close();
-    const query = new URLSearchParams([...Object.entries(this.place).filter(([, value]) => value !== null), ...this.#ids.map((id) => ['runs', id])] as string[][]);
+    const query = new URLSearchParams([...Object.entries(this.scope).filter(([, value]) => value !== null), ...this.#ids.map((id) => ['runs', id])] as string[][]);
     this.#stream = new EventStream(`overlay/live?${query}`, {
       event: (name, data) => name === 'changed' && this.changed((JSON.parse(data) as { runs: string[] }).runs),
       link: (link) => {
@@ -248,7 +248,7 @@ export class OverlayData {
     const [{ metric, x, log }] = feeds as [OverlayFeed];
     for (const feed of feeds) for (const id of runs) feed.stale.delete(id);
     const params: Params = {
-      ...this.place,
+      ...this.scope,
       runs: [...runs],
       keys: feeds.map((feed) => feed.metric.key),
       x,
@@ -275,9 +275,9 @@ export class OverlayData {
   }
 
   #take(feed: OverlayFeed, { keys }: Overlay, runs: readonly string[], zoomed: boolean, isTail: boolean): void {
-    const found = keys.find(({ key }) => key === feed.metric.key);
-    if (!found) return;
-    let points = pointsOf(found);
+    const answered = keys.find(({ key }) => key === feed.metric.key);
+    if (!answered) return;
+    let points = pointsOf(answered);
     if (isTail) {
       const joined = new Map(feed.base);
       for (const [run, newer] of points) {
@@ -290,7 +290,7 @@ export class OverlayData {
     }
     feed.error = '';
     // Of a logarithmic axis, it is no length along it.
-    const width = feed.log ? null : found.width;
+    const width = feed.log ? null : answered.width;
     if (!zoomed) [feed.base, feed.baseWidth] = [points, width];
     this.#show(feed, points, width);
   }
@@ -318,20 +318,20 @@ export class OverlayData {
   }
 
   /** Call `work` once after `ms`, however often it is requested until then. */
-  #later(what: string, ms: number, work: () => void): void {
-    if (this.#timers.has(what) || this.#closed.signal.aborted) return;
+  #later(task: string, ms: number, work: () => void): void {
+    if (this.#timers.has(task) || this.#closed.signal.aborted) return;
     const timer = setTimeout(() => {
-      this.#timers.delete(what);
+      this.#timers.delete(task);
       work();
     }, ms);
-    this.#timers.set(what, timer);
+    this.#timers.set(task, timer);
   }
 
   /** The same, counted from the last time it was requested. */
-  #again(what: string, ms: number, work: () => void): void {
-    clearTimeout(this.#timers.get(what));
-    this.#timers.delete(what);
-    this.#later(what, ms, work);
+  #again(task: string, ms: number, work: () => void): void {
+    clearTimeout(this.#timers.get(task));
+    this.#timers.delete(task);
+    this.#later(task, ms, work);
   }
 }
 

@@ -64,9 +64,9 @@ it('a replay shows what is up to its time, and all of a zoom', () => {
 
 it('requests are small enough to be parsed between two frames', () => {
   const small = Array.from({ length: 45 }, () => feed());
-  expect(inRequests(small.slice(0, 12)).map((some) => some.length)).toEqual([12]);
+  expect(inRequests(small.slice(0, 12)).map((feeds) => feeds.length)).toEqual([12]);
   expect(inRequests(small).flat()).toEqual(small);
-  for (const some of inRequests(small)) expect(some.length * KEYS.length * some[0]!.maxPoints).toBeLessThanOrEqual(30_000);
-  for (const one of small) one.maxPoints = 1200;
-  expect(inRequests(small.slice(0, 4)).map((some) => some.length)).toEqual([3, 1]);
+  for (const feeds of inRequests(small)) expect(feeds.length * KEYS.length * feeds[0]!.maxPoints).toBeLessThanOrEqual(30_000);
+  for (const feed of small) feed.maxPoints = 1200;
+  expect(inRequests(small.slice(0, 4)).map((feeds) => feeds.length)).toEqual([3, 1]);
 });

@@ -15,20 +15,20 @@ const POINTS_PER_REQUEST = 30_000;
 
 /** Charts with the same number of points in requests that are not too large; a chart with very many series has one of its own. */
 export function inRequests(feeds: readonly ChartFeed[]): ChartFeed[][] {
-  const found: ChartFeed[][] = [];
+  const batches: ChartFeed[][] = [];
   let points = Infinity;
   for (const feed of feeds) {
     const own = feed.plan.series.length * feed.maxPoints;
-    const last = found[found.length - 1];
+    const last = batches[batches.length - 1];
     if (!last || last.length >= CHARTS_PER_REQUEST || points + own > POINTS_PER_REQUEST) {
-      found.push([feed]);
+      batches.push([feed]);
       points = own;
     } else {
       last.push(feed);
       points += own;
     }
   }
-  return found;
+  return batches;
 }
 
 export class ChartFeed {
@@ -50,7 +50,7 @@ export class ChartFeed {
     readonly plan: ChartPlan,
     readonly changed: () => void,
   ) {
-    this.ids = new Set(plan.series.map((one) => seriesId(one)));
+    this.ids = new Set(plan.series.map((series) => seriesId(series)));
   }
 
   /** The request that the page's entry began and that has its points; null if none has. */
@@ -80,17 +80,17 @@ export class ChartFeed {
   append(sample: Sample): void {
     if (!this.base || sample.t <= this.#upto) return;
     let moved = false;
-    for (const one of this.plan.series) {
-      if (one.host !== sample.host || one.role !== sample.role || !Object.hasOwn(sample.values, one.key)) continue;
-      const points = this.base.get(seriesId(one));
-      if (points) moved = append(points, sample.t, sample.values[one.key] ?? null) || moved;
+    for (const series of this.plan.series) {
+      if (series.host !== sample.host || series.role !== sample.role || !Object.hasOwn(sample.values, series.key)) continue;
+      const points = this.base.get(seriesId(series));
+      if (points) moved = append(points, sample.t, sample.values[series.key] ?? null) || moved;
     }
     if (moved) this.#appended += 1;
   }
 
   /** Show the points of a zoom, or of the whole range up to a time. */
   show(points: ReadonlyMap<string, Points>, zoomed: boolean, until: number | null): void {
-    this.points = zoomed || until === null ? points : new Map([...points].map(([id, one]) => [id, upTo(one, until)]));
+    this.points = zoomed || until === null ? points : new Map([...points].map(([id, line]) => [id, upTo(line, until)]));
     this.zoomed = zoomed;
     this.state = 'ready';
   }

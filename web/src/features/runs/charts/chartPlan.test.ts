@@ -22,7 +22,7 @@ function series(key: string, chart: string, subject: string, more: Partial<Serie
 
 describe('plan', () => {
   it('puts accelerators first, the monitor last, and a chart of process and host into the host', () => {
-    const found = plan([
+    const sections = plan([
       series('cpu', 'CPU', 'Process'),
       series('cpu.mean', 'CPU', 'CPU'),
       series('monitor.rssMB', 'Monitor memory', 'Monitor'),
@@ -31,7 +31,7 @@ describe('plan', () => {
       series('io.pressurePercent', 'Pressure', 'Disk'),
       series('my.own', 'my.own', 'Other'),
     ]);
-    expect(found.map((section) => [section.title, section.charts.map((chart) => chart.title)])).toEqual([
+    expect(sections.map((section) => [section.title, section.charts.map((chart) => chart.title)])).toEqual([
       ['GPU', ['GPU utilization']],
       ['CPU', ['CPU']],
       ['Pressure', ['Pressure']],
@@ -45,7 +45,7 @@ describe('plan', () => {
       series('disk.in', 'Disk I/O', 'Disk', { unit: 'MiB', kind: 'counter' }),
       series('disk.readMBps', 'Disk I/O', 'Disk', { unit: 'MiB/s', kind: 'rate' }),
     ]);
-    expect(disk!.charts.map((chart) => chart.series.map((one) => one.key))).toEqual([['disk.readMBps']]);
+    expect(disk!.charts.map((chart) => chart.series.map((item) => item.key))).toEqual([['disk.readMBps']]);
   });
 
   it('leaves out a chart per device where there is one device', () => {
@@ -63,20 +63,20 @@ describe('plan', () => {
     );
     const [chart] = plan(cores)[0]!.charts;
     expect(chart!.patterns).toEqual(['cpu.*.cpu_percent']);
-    expect(chart!.series.map((one) => one.label)).toEqual(['cpu 1', 'cpu 2', 'cpu 10']);
+    expect(chart!.series.map((item) => item.label)).toEqual(['cpu 1', 'cpu 2', 'cpu 10']);
   });
 
   it('names hosts where there are several', () => {
-    const [one] = plan([series('cpu', 'CPU', 'CPU'), series('cpu', 'CPU', 'CPU', { host: 'node2' })])[0]!.charts;
-    expect(one!.series.map((line) => line.label)).toEqual(['node1', 'node2']);
+    const [chart] = plan([series('cpu', 'CPU', 'CPU'), series('cpu', 'CPU', 'CPU', { host: 'node2' })])[0]!.charts;
+    expect(chart!.series.map((line) => line.label)).toEqual(['node1', 'node2']);
   });
 
   it('knows a fault counter that counted nothing, and puts it last', () => {
-    const found = plan([
+    const sections = plan([
       series('network.eth0.errors', 'Network errors', 'Network', { kind: 'counter', zero: true }),
       series('network.sentMBps', 'Network', 'Network', { kind: 'rate' }),
     ]);
-    expect(found[0]!.charts.map((chart) => [chart.title, chart.quiet])).toEqual([
+    expect(sections[0]!.charts.map((chart) => [chart.title, chart.quiet])).toEqual([
       ['Network', false],
       ['Network errors', true],
     ]);
@@ -115,7 +115,7 @@ describe("MLflow's names", () => {
   it('are drawn in units of MLflow where it has a name for all of a chart', () => {
     const [chart] = inMlflow(plan([gpu(0), gpu(1)]))[0]!.charts;
     expect(chart!.unit).toBe('MB');
-    expect(chart!.series.map((one) => [one.label, one.factor])).toEqual([
+    expect(chart!.series.map((item) => [item.label, item.factor])).toEqual([
       ['system/gpu_0_memory_usage_megabytes', 1e-6],
       ['system/gpu_1_memory_usage_megabytes', 1e-6],
     ]);
@@ -124,7 +124,7 @@ describe("MLflow's names", () => {
   it('leave a chart in our unit where MLflow has no name for some of it', () => {
     const other = series('gpu.0.memoryReserved', 'GPU memory used', 'GPU', { unit: 'bytes' });
     const [chart] = inMlflow(plan([gpu(0), other]))[0]!.charts;
-    expect([chart!.unit, chart!.series.map((one) => one.factor)]).toEqual(['bytes', [1, 1]]);
+    expect([chart!.unit, chart!.series.map((item) => item.factor)]).toEqual(['bytes', [1, 1]]);
   });
 });
 

@@ -50,15 +50,15 @@ const LAST = ['Pressure', 'Other', 'Monitor'];
 
 /** Charts by section: accelerators, the machine, processes, pressure, what the catalogue does not know, the monitor itself. */
 export function plan(series: readonly SeriesInfo[], slots: ReadonlyMap<string, number> = slotsOf(series)): Section[] {
-  const rated = new Set(series.filter((one) => one.kind === 'rate').map((one) => `${one.chart}\n${one.host}`));
+  const rated = new Set(series.filter((item) => item.kind === 'rate').map((item) => `${item.chart}\n${item.host}`));
   const charts = new Map<string, SeriesInfo[]>();
-  for (const one of series) {
+  for (const item of series) {
     // What a chart has as speeds it does not also draw as totals.
-    if (one.kind === 'counter' && rated.has(`${one.chart}\n${one.host}`)) continue;
-    const id = `${one.chart}\n${one.unit}`;
+    if (item.kind === 'counter' && rated.has(`${item.chart}\n${item.host}`)) continue;
+    const id = `${item.chart}\n${item.unit}`;
     const members = charts.get(id);
-    if (members) members.push(one);
-    else charts.set(id, [one]);
+    if (members) members.push(item);
+    else charts.set(id, [item]);
   }
   for (const [id, members] of charts) if (repeats(members, charts)) charts.delete(id);
   for (const [id, members] of [...charts]) {
@@ -83,9 +83,9 @@ export function plan(series: readonly SeriesInfo[], slots: ReadonlyMap<string, n
 /** A chart per device, of a machine with one device of that kind, says what the chart of all devices says already. */
 function repeats(members: readonly SeriesInfo[], charts: ReadonlyMap<string, readonly SeriesInfo[]>): boolean {
   const { chart, unit } = members[0]!;
-  const [whole, part] = chart.split(' per ');
-  if (part === undefined || !charts.has(`${whole}\n${unit}`)) return false;
-  return new Set(members.map((one) => `${one.template}\n${one.host}`)).size === members.length;
+  const [title, part] = chart.split(' per ');
+  if (part === undefined || !charts.has(`${title}\n${unit}`)) return false;
+  return new Set(members.map((member) => `${member.template}\n${member.host}`)).size === members.length;
 }
 
 /** More lines than this are drawn as one band around their mean, which exists of equal quantities only. */
@@ -105,7 +105,7 @@ function rank(title: string): number {
 
 /** A chart of the process and of the host is of the host; one that is of several parts of the machine is of none of them. */
 function sectionOf(members: readonly SeriesInfo[]): string {
-  const subjects = new Set(members.map((one) => one.subject));
+  const subjects = new Set(members.map((member) => member.subject));
   if (members[0]!.chart.startsWith('Pressure')) return 'Pressure';
   if (subjects.size > 1) subjects.delete('Process');
   return [...subjects][0]!;
@@ -140,35 +140,35 @@ const CONSTANT = /limits?\b|PCIe (generation|width)|^Uptime$|capacity/;
 const FAULTS = /errors|faults|drops|retrans|exceeded|replays|remapped/i;
 
 function importance(chart: ChartPlan): number {
-  const place = FIRST.indexOf(chart.title);
-  return place < 0 ? FIRST.length + LEAST.indexOf(chart.title) + 1 : place;
+  const index = FIRST.indexOf(chart.title);
+  return index < 0 ? FIRST.length + LEAST.indexOf(chart.title) + 1 : index;
 }
 
 function chartPlan(id: string, members: SeriesInfo[], slots: ReadonlyMap<string, number>): ChartPlan {
-  const hosts = new Set(members.map((one) => one.host));
-  const keys = shorten([...new Set(members.map((one) => one.key))]);
+  const hosts = new Set(members.map((member) => member.host));
+  const keys = shorten([...new Set(members.map((member) => member.key))]);
   const first = members[0]!;
   const once = new Set<string>();
-  const twice = new Set(members.map((one) => `${one.host}\n${one.key}`).filter((id) => once.has(id) || !once.add(id)));
+  const twice = new Set(members.map((member) => `${member.host}\n${member.key}`).filter((id) => once.has(id) || !once.add(id)));
   const series = members
-    .map((one) => {
-      const short = keys.get(one.key)!;
-      const named = hosts.size > 1 ? (keys.size > 1 ? `${one.host} · ${short}` : one.host) : short;
-      const label = twice.has(`${one.host}\n${one.key}`) ? `${named} (${one.role})` : named;
-      const { key, host, role, text, mlflow } = one;
-      return { key, host, role, label, text, device: deviceOf(one), slot: slots.get(seriesId(one)) ?? 0, mlflow, factor: 1 };
+    .map((member) => {
+      const short = keys.get(member.key)!;
+      const named = hosts.size > 1 ? (keys.size > 1 ? `${member.host} · ${short}` : member.host) : short;
+      const label = twice.has(`${member.host}\n${member.key}`) ? `${named} (${member.role})` : named;
+      const { key, host, role, text, mlflow } = member;
+      return { key, host, role, label, text, device: deviceOf(member), slot: slots.get(seriesId(member)) ?? 0, mlflow, factor: 1 };
     })
     .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key) || compareNaturally(a.role, b.role));
   return {
     id,
     title: id.split('\n').length > 2 ? `${first.chart}: ${lastPart(first.template)}` : first.chart,
     unit: first.unit,
-    text: [...new Set(members.map((one) => one.text).filter(Boolean))].join('\n'),
-    sources: [...new Set(members.map((one) => one.source).filter(Boolean))],
+    text: [...new Set(members.map((member) => member.text).filter(Boolean))].join('\n'),
+    sources: [...new Set(members.map((member) => member.source).filter(Boolean))],
     series,
-    ofDevices: new Set(members.map((one) => one.template)).size === 1 && twice.size === 0,
-    patterns: [...new Set(members.map((one) => one.template.replace(/\{\w+\}/g, '*')))],
-    quiet: !FIRST.includes(first.chart) && (CONSTANT.test(first.chart) || members.every((one) => one.zero)),
+    ofDevices: new Set(members.map((member) => member.template)).size === 1 && twice.size === 0,
+    patterns: [...new Set(members.map((member) => member.template.replace(/\{\w+\}/g, '*')))],
+    quiet: !FIRST.includes(first.chart) && (CONSTANT.test(first.chart) || members.every((member) => member.zero)),
     important: FIRST.includes(first.chart),
     summed: first.unit === '1' && FAULTS.test(first.chart),
   };
@@ -204,30 +204,30 @@ export function inMlflow(sections: readonly Section[]): Section[] {
 }
 
 function chartInMlflow(chart: ChartPlan): ChartPlan {
-  const units = new Set(chart.series.map((one) => one.mlflow?.unit));
+  const units = new Set(chart.series.map((item) => item.mlflow?.unit));
   const [unit] = units;
-  const whole = units.size === 1 && unit !== undefined;
-  const hosts = new Set(chart.series.map((one) => one.host)).size;
-  const series = chart.series.map((one) => {
-    if (!one.mlflow) return one;
-    const label = hosts > 1 ? `${one.host} · ${one.mlflow.name}` : one.mlflow.name;
-    return { ...one, label, factor: whole ? one.mlflow.factor : 1 };
+  const sameUnit = units.size === 1 && unit !== undefined;
+  const hosts = new Set(chart.series.map((item) => item.host)).size;
+  const series = chart.series.map((item) => {
+    if (!item.mlflow) return item;
+    const label = hosts > 1 ? `${item.host} · ${item.mlflow.name}` : item.mlflow.name;
+    return { ...item, label, factor: sameUnit ? item.mlflow.factor : 1 };
   });
   const only = chart.series.length === 1 ? chart.series[0]!.mlflow : null;
-  return { ...chart, series, title: only?.name ?? chart.title, unit: whole ? unit : chart.unit };
+  return { ...chart, series, title: only?.name ?? chart.title, unit: sameUnit ? unit : chart.unit };
 }
 
 /** The sections with only those charts that have all the words in their title or keys. */
 export function search(sections: readonly Section[], words: string): Section[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return [...sections];
+  const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+  if (terms.length === 0) return [...sections];
   return sections
-    .map((section) => ({ ...section, charts: section.charts.filter((chart) => hasAll(section, chart, wanted)) }))
+    .map((section) => ({ ...section, charts: section.charts.filter((chart) => hasAll(section, chart, terms)) }))
     .filter((section) => section.charts.length > 0);
 }
 
-function hasAll(section: Section, chart: ChartPlan, wanted: string[]): boolean {
-  const names = chart.series.map((one) => `${one.key} ${one.mlflow?.name ?? ''}`);
+function hasAll(section: Section, chart: ChartPlan, terms: string[]): boolean {
+  const names = chart.series.map((item) => `${item.key} ${item.mlflow?.name ?? ''}`);
   const text = [section.title, chart.title, ...names].join(' ').toLowerCase();
-  return wanted.every((word) => text.includes(word));
+  return terms.every((word) => text.includes(word));
 }

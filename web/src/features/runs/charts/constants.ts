@@ -7,12 +7,12 @@ const ENOUGH = 20;
 
 /** Whether each line has the same value all the time. While the run is running, there must be enough of them. */
 export function areConstant(lines: Iterable<readonly Value[]>, running: boolean): boolean {
-  let [some, most] = [false, 0];
+  let [hasValues, most] = [false, 0];
   for (const line of lines) {
-    const known = line.filter((value) => value !== null);
-    if (known.some((value) => value !== known[0])) return false;
-    some ||= known.length > 0;
-    most = Math.max(most, known.length);
+    const numbers = line.filter((value) => value !== null);
+    if (numbers.some((value) => value !== numbers[0])) return false;
+    hasValues ||= numbers.length > 0;
+    most = Math.max(most, numbers.length);
   }
-  return some && (!running || most >= ENOUGH);
+  return hasValues && (!running || most >= ENOUGH);
 }

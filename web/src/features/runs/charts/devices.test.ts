@@ -25,7 +25,7 @@ const RANKS = [rank('a', 0, 0), rank('a', 1, 1), rank('b', 2, 0), rank('b', 3, 1
 describe('the rank of a device', () => {
   it('is that with its number as local rank', () => {
     const known = ranksOfDevices(RANKS, DEVICES);
-    expect(DEVICES.map((one) => deviceLabel(one, known))).toEqual([
+    expect(DEVICES.map((device) => deviceLabel(device, known))).toEqual([
       'a · gpu 0 (rank 0)',
       'a · gpu 1 (rank 1)',
       'b · gpu 0 (rank 2)',
@@ -50,11 +50,11 @@ it('a filter keeps what it names', () => {
   const chart = { id: 'x', title: 'x', unit: '', text: '', sources: [], patterns: [], quiet: false, important: false, summed: false, ofDevices: true };
   const sections: Section[] = [{ title: 'GPU', charts: [{ ...chart, series: DEVICES }, { ...chart, id: 'cpu', series: [cpu] }] }];
   const ranks = ranksOfDevices(RANKS, DEVICES);
-  const found = (filter: { rank: number | null; device: number | null }): unknown =>
+  const labels = (filter: { rank: number | null; device: number | null }): unknown =>
     ofDevices(sections, { host: null, ...filter }, ranks).map(({ charts }) => charts.map(({ series }) => series.map(({ label }) => label)));
-  expect(found({ rank: null, device: 1 })).toEqual([[['a · gpu 1', 'b · gpu 1']]]);
-  expect(found({ rank: 2, device: null })).toEqual([[['b · gpu 0']]]);
-  expect(found({ rank: 9, device: null })).toEqual([]);
+  expect(labels({ rank: null, device: 1 })).toEqual([[['a · gpu 1', 'b · gpu 1']]]);
+  expect(labels({ rank: 2, device: null })).toEqual([[['b · gpu 0']]]);
+  expect(labels({ rank: 9, device: null })).toEqual([]);
   expect(ofDevices(sections, { host: null, rank: null, device: null }, ranks)).toEqual(sections);
 });
 
@@ -63,9 +63,9 @@ describe('grouped lines', () => {
   const ranks = ranksOfDevices(RANKS, DEVICES);
 
   it('are the mean of each node, from the lowest to the highest', () => {
-    const found = grouped(lines, DEVICES, 'node', ranks);
-    expect(found.map(({ label }) => label)).toEqual(['a (mean of 2)', 'b (mean of 2)']);
-    expect(found[1]!.points).toMatchObject({ y: [25], low: [20], high: [30] });
+    const means = grouped(lines, DEVICES, 'node', ranks);
+    expect(means.map(({ label }) => label)).toEqual(['a (mean of 2)', 'b (mean of 2)']);
+    expect(means[1]!.points).toMatchObject({ y: [25], low: [20], high: [30] });
   });
 
   it('are of the same device of all nodes, or of the rank', () => {

@@ -14,7 +14,7 @@ export interface DeviceFilter {
   device: number | null;
 }
 
-const place = (host: string, device: number): string => `${host}\n${device}`;
+const deviceId = (host: string, device: number): string => `${host}\n${device}`;
 
 /**
  * The rank of each device, by `host\ndevice`.
@@ -23,29 +23,29 @@ const place = (host: string, device: number): string => `${host}\n${device}`;
  * its local rank.
  */
 export function ranksOfDevices(ranks: readonly Rank[], series: readonly PlannedSeries[]): Map<string, number> {
-  const found = new Map<string, number>();
+  const rankOf = new Map<string, number>();
   const devices = groupBy(
     series.filter(({ key, device }) => device !== null && key.startsWith('gpu.')),
     ({ host }) => host,
   );
   for (const [host, members] of devices) {
     const numbers = new Set(members.map(({ device }) => device!));
-    const here = ranks.filter((one) => one.host === host && one.rank !== null && one.local_rank !== null);
-    const locals = new Map(here.map((one) => [one.local_rank!, one.rank!]));
+    const here = ranks.filter((rank) => rank.host === host && rank.rank !== null && rank.local_rank !== null);
+    const locals = new Map(here.map((rank) => [rank.local_rank!, rank.rank!]));
     if (locals.size !== numbers.size || ![...numbers].every((number) => locals.has(number))) continue;
-    for (const [local, rank] of locals) found.set(place(host, local), rank);
+    for (const [local, rank] of locals) rankOf.set(deviceId(host, local), rank);
   }
-  return found;
+  return rankOf;
 }
 
 const rankOf = ({ host, device, key }: PlannedSeries, ranks: ReadonlyMap<string, number>): number | null =>
-  device === null || !key.startsWith('gpu.') ? null : (ranks.get(place(host, device)) ?? null);
+  device === null || !key.startsWith('gpu.') ? null : (ranks.get(deviceId(host, device)) ?? null);
 
 /** The sections with only those series that a filter names; a series of no device has no rank and no device to filter by. */
 export function ofDevices(sections: readonly Section[], { rank, device }: DeviceFilter, ranks: ReadonlyMap<string, number>): Section[] {
   if (rank === null && device === null) return [...sections];
-  const isWanted = (one: PlannedSeries): boolean =>
-    one.device !== null && (device === null || one.device === device) && (rank === null || rankOf(one, ranks) === rank);
+  const isWanted = (series: PlannedSeries): boolean =>
+    series.device !== null && (device === null || series.device === device) && (rank === null || rankOf(series, ranks) === rank);
   return sections
     .map((section) => ({
       ...section,
@@ -57,18 +57,18 @@ export function ofDevices(sections: readonly Section[], { rank, device }: Device
 }
 
 /** A device in words. */
-export function deviceLabel(one: PlannedSeries, ranks: ReadonlyMap<string, number>): string {
-  const rank = rankOf(one, ranks);
-  return rank === null ? one.label : `${one.label} (rank ${rank})`;
+export function deviceLabel(series: PlannedSeries, ranks: ReadonlyMap<string, number>): string {
+  const rank = rankOf(series, ranks);
+  return rank === null ? series.label : `${series.label} (rank ${rank})`;
 }
 
 /** The lines of each group as one: their mean, from the lowest to the highest. Lines that belong to no group stay. */
 export function grouped(lines: readonly Line[], series: readonly PlannedSeries[], by: Grouping, ranks: ReadonlyMap<string, number>): Line[] {
   const groups = new Map<string, { slot: number; lines: Line[] }>();
   lines.forEach((line, i) => {
-    const one = series[i]!;
-    const number = by === 'rank' ? rankOf(one, ranks) : by === 'device' ? one.device : null;
-    const name = by === 'node' ? one.host : number === null ? line.label : `${by} ${number}`;
+    const item = series[i]!;
+    const number = by === 'rank' ? rankOf(item, ranks) : by === 'device' ? item.device : null;
+    const name = by === 'node' ? item.host : number === null ? line.label : `${by} ${number}`;
     const group = groups.get(name);
     if (group) group.lines.push(line);
     else groups.set(name, { slot: number ?? groups.size, lines: [line] });

@@ -35,7 +35,7 @@ const KINDS: readonly (readonly StripMetric[])[] = [
 
 const matches = ({ key }: StripMetric, series: readonly SeriesInfo[]): boolean => {
   const [before = '', after = null] = key.split(/\{\w+\}/);
-  return series.some((one) => (after === null ? one.key === key : one.key.startsWith(before) && one.key.endsWith(after) && !one.key.slice(before.length, -after.length).includes('.')));
+  return series.some((item) => (after === null ? item.key === key : item.key.startsWith(before) && item.key.endsWith(after) && !item.key.slice(before.length, -after.length).includes('.')));
 };
 
 /** What a strip shows of a run with these series. */
@@ -52,9 +52,9 @@ export class HardwareStrip {
 
   constructor(private readonly key: RunKey) {}
 
-  setShown(shown: boolean): void {
-    this.shown = shown;
-    localStorage.setItem(SHOWN_KEY, shown ? 'yes' : 'no');
+  setShown(isShown: boolean): void {
+    this.shown = isShown;
+    localStorage.setItem(SHOWN_KEY, isShown ? 'yes' : 'no');
   }
 
   /** Load it for some times, or all; while a run is running again and again. Returns what ends that. `logFrom`: the zero of a logarithmic axis. */
@@ -87,9 +87,9 @@ export class HardwareStrip {
   on(metrics: readonly StripMetric[], pairs: Pairs | null): StripRow[] {
     const rows = this.#rows.length > 0 ? this.#rows : metrics.map((metric) => emptyRow(metric));
     if (pairs === null) return rows;
-    const places = pairs.to.map((place) => place ?? NaN);
-    const times = pairs.from.map((time, i) => (Number.isNaN(places[i]) ? null : time));
-    return rows.map((row) => ({ ...row, points: onAxisOf(row.points, times, places) }));
+    const positions = pairs.to.map((position) => position ?? NaN);
+    const times = pairs.from.map((time, i) => (Number.isNaN(positions[i]) ? null : time));
+    return rows.map((row) => ({ ...row, points: onAxisOf(row.points, times, positions) }));
   }
 }
 
@@ -97,10 +97,10 @@ const emptyRow = ({ label, unit }: StripMetric): StripRow => ({ label, unit, top
 
 function rowOf(metric: StripMetric, answer: Overlay, zero: number): StripRow {
   const { key, label, unit } = metric;
-  const found = answer.keys.find((one) => one.key === key);
-  const group = found?.groups[0];
+  const answered = answer.keys.find((item) => item.key === key);
+  const group = answered?.groups[0];
   if (!group) return emptyRow(metric);
-  const half = (found.width ?? 0) / 2;
+  const half = (answered.width ?? 0) / 2;
   const points: Points = { x: group.x.map((time) => time + zero + half), y: group.lines[0]!.y, low: null, high: null, n: null };
   const highest = points.y.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
   return { label, unit, top: unit === '%' ? Math.max(100, highest) : highest || 1, points };

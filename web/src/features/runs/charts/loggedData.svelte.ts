@@ -57,8 +57,8 @@ export class LoggedData {
   lines(name: string): LoggedLines | undefined {
     const lines = this.#lines.get(name);
     if (this.until === null || !lines) return lines;
-    const known = this.#cut.get(name);
-    if (known) return known;
+    const points = this.#cut.get(name);
+    if (points) return points;
     const cut = loggedUpTo(lines, this.until);
     this.#cut.set(name, cut);
     return cut;
@@ -112,10 +112,10 @@ export class LoggedData {
       this.#reload();
       return;
     }
-    const known = new Set(this.names ?? []);
+    const names = new Set(this.names ?? []);
     for (const row of rows) {
       for (const [name, value] of Object.entries(row.values)) {
-        if (!known.has(name)) {
+        if (!names.has(name)) {
           if (this.complete) this.#later('names', 1000, () => void this.#loadNames());
           continue;
         }
@@ -209,12 +209,12 @@ export class LoggedData {
   }
 
   /** Call `work` once after `ms`, however often it is requested until then. */
-  #later(what: string, ms: number, work: () => void): void {
-    if (this.#timers.has(what)) return;
+  #later(task: string, ms: number, work: () => void): void {
+    if (this.#timers.has(task)) return;
     const timer = setTimeout(() => {
-      this.#timers.delete(what);
+      this.#timers.delete(task);
       work();
     }, ms);
-    this.#timers.set(what, timer);
+    this.#timers.set(task, timer);
   }
 }

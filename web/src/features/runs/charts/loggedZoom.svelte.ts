@@ -34,7 +34,7 @@ export class LoggedZoom {
   version = $state(0);
   error = $state('');
   #lines = new Map<string, { steps: string; lines: LoggedLines }>();
-  #wanted = new Map<string, { steps: Range; names: Set<string> }>();
+  #requests = new Map<string, { steps: Range; names: Set<string> }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = new AbortController();
 
@@ -56,33 +56,33 @@ export class LoggedZoom {
 
   /** The points of a name between two steps; undefined until they are loaded. */
   lines(name: string, steps: Range): LoggedLines | undefined {
-    const found = this.#lines.get(name);
-    return found?.steps === this.#textOf(steps) ? found.lines : undefined;
+    const zoomed = this.#lines.get(name);
+    return zoomed?.steps === this.#textOf(steps) ? zoomed.lines : undefined;
   }
 
   /** Load the points of a name between two steps. Returns what withdraws it, if it has not begun. */
   show(name: string, steps: Range): () => void {
     const text = this.#textOf(steps);
     if (this.#lines.get(name)?.steps === text) return () => undefined;
-    const wanted = this.#wanted.get(text) ?? { steps, names: new Set() };
-    wanted.names.add(name);
-    this.#wanted.set(text, wanted);
+    const request = this.#requests.get(text) ?? { steps, names: new Set() };
+    request.names.add(name);
+    this.#requests.set(text, request);
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#load(), PAUSE_MS);
-    return () => wanted.names.delete(name);
+    return () => request.names.delete(name);
   }
 
   async #load(): Promise<void> {
-    const wanted = [...this.#wanted];
-    this.#wanted.clear();
+    const requests = [...this.#requests];
+    this.#requests.clear();
     try {
-      for (const [text, { steps, names }] of wanted) {
+      for (const [text, { steps, names }] of requests) {
         const all = [...names];
         for (let i = 0; i < all.length; i += NAMES_PER_REQUEST) {
           const keys = all.slice(i, i + NAMES_PER_REQUEST);
           const params = { keys, max_points: this.maxPoints, first_step: steps.min, last_step: steps.max, ...(text.endsWith('log') && { scale: 'log' }) };
-          const found = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
-          for (const name of keys) this.#lines.set(name, { steps: text, lines: found.get(name) ?? new Map() });
+          const linesByKey = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
+          for (const name of keys) this.#lines.set(name, { steps: text, lines: linesByKey.get(name) ?? new Map() });
           this.version += 1;
         }
       }

@@ -24,8 +24,8 @@ describe('steps and times', () => {
   });
 
   it('put samples over the steps at which they were taken', () => {
-    const found = onAxisOf({ x: [T - 1, T, T + 500, T + 3000, T + 9000], y: [1, 2, 3, 4, 5] }, line.to, line.from);
-    expect(found.x).toEqual([0, 5, 15]);
-    expect(found.y).toEqual([2, 3, 4]);
+    const mapped = onAxisOf({ x: [T - 1, T, T + 500, T + 3000, T + 9000], y: [1, 2, 3, 4, 5] }, line.to, line.from);
+    expect(mapped.x).toEqual([0, 5, 15]);
+    expect(mapped.y).toEqual([2, 3, 4]);
   });
 });

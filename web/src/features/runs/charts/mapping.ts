@@ -25,9 +25,9 @@ export function mapped(lines: Iterable<Pairs>, range: Range): Range | null {
       const [low, high] = [Math.max(Math.min(a, b), range.min), Math.min(Math.max(a, b), range.max)];
       if (low > high) continue;
       for (const at of [low, high]) {
-        const place = a === b ? u : u + ((v - u) * (at - a)) / (b - a);
-        min = Math.min(min, place);
-        max = Math.max(max, place);
+        const position = a === b ? u : u + ((v - u) * (at - a)) / (b - a);
+        min = Math.min(min, position);
+        max = Math.max(max, position);
       }
     }
   }
@@ -35,19 +35,19 @@ export function mapped(lines: Iterable<Pairs>, range: Range): Range | null {
 }
 
 /** Points over time as points over the axis of a logged line, without those beyond its ends. */
-export function onAxisOf(points: Pick<Points, 'x' | 'y'>, times: readonly Value[], places: readonly number[]): Points {
-  const known = [...times.keys()].filter((i) => times[i] !== null).sort((i, j) => times[i]! - times[j]!);
-  const found: [x: number, y: Value][] = [];
+export function onAxisOf(points: Pick<Points, 'x' | 'y'>, times: readonly Value[], positions: readonly number[]): Points {
+  const order = [...times.keys()].filter((i) => times[i] !== null).sort((i, j) => times[i]! - times[j]!);
+  const pairs: [x: number, y: Value][] = [];
   let next = 0;
   points.x.forEach((time, i) => {
-    while (next < known.length && times[known[next]!]! < time) next++;
-    if (next === 0 && time < (times[known[0]!] ?? Infinity)) return;
-    const [before, after] = [known[Math.max(0, next - 1)], known[next]];
+    while (next < order.length && times[order[next]!]! < time) next++;
+    if (next === 0 && time < (times[order[0]!] ?? Infinity)) return;
+    const [before, after] = [order[Math.max(0, next - 1)], order[next]];
     if (before === undefined || after === undefined) return;
     const [t, u] = [times[before]!, times[after]!];
     const share = u === t ? 1 : (time - t) / (u - t);
-    found.push([places[before]! + (places[after]! - places[before]!) * share, points.y[i] ?? null]);
+    pairs.push([positions[before]! + (positions[after]! - positions[before]!) * share, points.y[i] ?? null]);
   });
-  found.sort(([a], [b]) => a - b);
-  return { x: found.map(([x]) => x), y: found.map(([, y]) => y), low: null, high: null, n: null };
+  pairs.sort(([a], [b]) => a - b);
+  return { x: pairs.map(([x]) => x), y: pairs.map(([, y]) => y), low: null, high: null, n: null };
 }

@@ -69,12 +69,12 @@ export class RunData {
   /** How long drawing has taken since then. */
   #drawingMs = 0;
   #recent: Sample[] = [];
-  #known = new Set<string>();
+  #seriesIds = new Set<string>();
   #pages = 1;
   /** How many series the pages that are loaded leave out at their beginning. */
   #next: number | null = null;
   #words = '';
-  #found: SeriesInfo[] = [];
+  #searchedSeries: SeriesInfo[] = [];
   /** Nothing was requested yet, so that requests of the page's entry may be under way. */
   #first = true;
   #wasOpen = false;
@@ -143,7 +143,7 @@ export class RunData {
       }
       this.complete = this.#next === null;
       this.newestMs = Math.max(this.newestMs, first.newest_ms);
-      this.#setSeries(merged(series, this.complete ? [] : this.#found));
+      this.#setSeries(merged(series, this.complete ? [] : this.#searchedSeries));
       this.seriesError = '';
       return first.cursor;
     } catch (problem) {
@@ -160,7 +160,7 @@ export class RunData {
   }
 
   #setSeries(series: SeriesInfo[]): void {
-    this.#known = new Set(series.map((one) => seriesId(one)));
+    this.#seriesIds = new Set(series.map((item) => seriesId(item)));
     this.series = series;
   }
 
@@ -186,8 +186,8 @@ export class RunData {
     const keys = keyGlob(this.#words);
     if (keys === null || this.complete) return;
     await this.#try(async () => {
-      this.#found = seriesOf(await this.#planPage({ keys }));
-      this.#setSeries(merged(this.series ?? [], this.#found));
+      this.#searchedSeries = seriesOf(await this.#planPage({ keys }));
+      this.#setSeries(merged(this.series ?? [], this.#searchedSeries));
     });
   }
 
@@ -207,13 +207,13 @@ export class RunData {
   }
 
   /** Call `work` once after `ms`, however often it is requested until then. */
-  #later(what: string, ms: number, work: () => void): void {
-    if (this.#timers.has(what)) return;
+  #later(task: string, ms: number, work: () => void): void {
+    if (this.#timers.has(task)) return;
     const timer = setTimeout(() => {
-      this.#timers.delete(what);
+      this.#timers.delete(task);
       if (!this.#closed.signal.aborted) work();
     }, ms);
-    this.#timers.set(what, timer);
+    this.#timers.set(task, timer);
   }
 
   #linkChanged(link: Link): void {
@@ -314,10 +314,10 @@ export class RunData {
     const mayBeEarly = this.#first && this.zoom === null && this.windowMs === null && !this.#log;
     this.#first = false;
     const early = groupBy(feeds, (feed) => (mayBeEarly ? feed.early : null));
-    for (const [keys, some] of early) if (keys) void this.#load(some, keys);
+    for (const [keys, feeds] of early) if (keys) void this.#load(feeds, keys);
     const others = early.get(null) ?? [];
     for (const sameWidth of groupBy(others, ({ maxPoints }) => maxPoints).values()) {
-      for (const some of inRequests(sameWidth)) await this.#load(some, [...new Set(some.flatMap((feed) => feed.plan.patterns))]);
+      for (const feeds of inRequests(sameWidth)) await this.#load(feeds, [...new Set(feeds.flatMap((feed) => feed.plan.patterns))]);
     }
   }
 
@@ -424,7 +424,7 @@ export class RunData {
     const newest = this.#newest();
     this.#recent = this.#recent.filter((sample) => sample.t > newest - RECENT_MS);
     // With an incomplete list, it is unknown which series are new.
-    if (this.complete && samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId({ ...sample, key }))))) {
+    if (this.complete && samples.some((sample) => Object.keys(sample.values).some((key) => !this.#seriesIds.has(seriesId({ ...sample, key }))))) {
       this.#later('series', 1000, () => void this.#loadSeries());
     }
     if (this.until !== null) return; // a run that has ended is replayed, and this is the rest of it

@@ -4,12 +4,12 @@ import type { SeriesInfo } from '../../../base/api';
 import type { RunPlan } from '../../../base/wire';
 
 /** The series of a page, each with its definition. */
-export function seriesOf({ places, metrics }: Pick<RunPlan, 'places' | 'metrics'>): SeriesInfo[] {
+export function seriesOf({ places: devices, metrics }: Pick<RunPlan, 'places' | 'metrics'>): SeriesInfo[] {
   return metrics.flatMap(({ series, mlflow, ...definition }) =>
     series.flatMap(({ key, mlflow: name, places: has, zero }) =>
-      has.map((place): SeriesInfo => {
+      has.map((device): SeriesInfo => {
         const named = name !== null && mlflow !== null ? { name, ...mlflow } : null;
-        return { ...definition, ...places[place]!, key, mlflow: named, zero: zero.includes(place) };
+        return { ...definition, ...devices[device]!, key, mlflow: named, zero: zero.includes(device) };
       }),
     ),
   );

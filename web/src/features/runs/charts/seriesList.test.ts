@@ -23,7 +23,7 @@ describe('keyGlob', () => {
 
 describe('merged', () => {
   it('adds only what is new', () => {
-    expect(merged([series('a'), series('b')], [series('b'), series('b', 'node2')]).map((one) => one.host + one.key)).toEqual([
+    expect(merged([series('a'), series('b')], [series('b'), series('b', 'node2')]).map((item) => item.host + item.key)).toEqual([
       'node1a',
       'node1b',
       'node2b',
@@ -38,7 +38,7 @@ describe('firstCharts', () => {
       { title: 'B', charts: ['3', '4'].map(chart) },
       { title: 'C', charts: ['5'].map(chart) },
     ];
-    expect(firstCharts(sections, 3).map((one) => one.charts.map((of) => of.id))).toEqual([['1', '2'], ['3']]);
+    expect(firstCharts(sections, 3).map((section) => section.charts.map((of) => of.id))).toEqual([['1', '2'], ['3']]);
     expect(firstCharts(sections, 9)).toEqual(sections);
   });
 });

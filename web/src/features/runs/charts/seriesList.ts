@@ -26,24 +26,24 @@ function anyCase(letter: string): string {
 
 /** Two lists without duplicates. */
 export function merged(series: readonly SeriesInfo[], more: readonly SeriesInfo[]): SeriesInfo[] {
-  const known = new Set(series.map(seriesId));
-  return [...series, ...more.filter((one) => !known.has(seriesId(one)))];
+  const ids = new Set(series.map(seriesId));
+  return [...series, ...more.filter((item) => !ids.has(seriesId(item)))];
 }
 
 /** The first `most` charts of the sections. */
 export function firstCharts(sections: readonly Section[], most: number): Section[] {
-  const found: Section[] = [];
+  const shownSections: Section[] = [];
   let left = most;
   for (const section of sections) {
     if (left <= 0) break;
-    found.push({ ...section, charts: section.charts.slice(0, left) });
+    shownSections.push({ ...section, charts: section.charts.slice(0, left) });
     left -= section.charts.length;
   }
-  return found;
+  return shownSections;
 }
 
 /** The names that contain every word, in any case. */
 export function matching(names: readonly string[], words: string): string[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
-  return names.filter((name) => wanted.every((word) => name.toLowerCase().includes(word)));
+  const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return names.filter((name) => terms.every((word) => name.toLowerCase().includes(word)));
 }

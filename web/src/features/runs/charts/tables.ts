@@ -15,8 +15,8 @@ interface Tables {
   all: string;
 }
 
-function tables(run: RunKey, what: 'metrics' | 'history', params: Params, points: number): Tables {
-  const path = runPath(run, `/${what}`);
+function tables(run: RunKey, source: 'metrics' | 'history', params: Params, points: number): Tables {
+  const path = runPath(run, `/${source}`);
   return {
     shown: apiPath(path, { ...params, max_points: points, format: 'csv' }),
     all: apiPath(path, { ...params, resolution: 'raw', format: 'csv' }),
@@ -28,8 +28,8 @@ const times = (zoom: Range | null, logFrom: number | null): Params => ({ ...(zoo
 
 /** The values of one chart of samples. */
 export function chartTables(run: RunKey, { series, patterns }: ChartPlan, zoom: Range | null, logFrom: number | null, points = CARD_POINTS): Tables {
-  const keys = [...new Set(series.map((one) => one.key))];
-  const hosts = new Set(series.map((one) => one.host));
+  const keys = [...new Set(series.map((item) => item.key))];
+  const hosts = new Set(series.map((item) => item.host));
   const asked = keys.length <= MAX_KEYS ? keys.map(exactly) : patterns;
   return tables(run, 'metrics', { keys: asked, host: hosts.size === 1 ? [...hosts][0] : null, ...times(zoom, logFrom) }, points);
 }

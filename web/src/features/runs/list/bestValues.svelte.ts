@@ -12,22 +12,22 @@ type Extremes = Pick<ColumnSummary, 'min' | 'max'>;
 
 /** The columns of metrics with a goal. */
 export function goalsOf(columns: readonly string[], defined: DefinedMetrics): Map<string, Goal> {
-  const found = new Map<string, Goal>();
+  const goals = new Map<string, Goal>();
   for (const column of columns) {
     const goal = column.startsWith(SUMMARY) ? definitionOf(defined, column.slice(SUMMARY.length)).goal : undefined;
-    if (goal) found.set(column, goal);
+    if (goal) goals.set(column, goal);
   }
-  return found;
+  return goals;
 }
 
 /** The best value of each column; none where all runs have the same. */
 export function bestOf(goals: ReadonlyMap<string, Goal>, extremes: Readonly<Record<string, Extremes | undefined>>): Map<string, number> {
-  const found = new Map<string, number>();
+  const bests = new Map<string, number>();
   for (const [column, goal] of goals) {
     const { min = null, max = null } = extremes[column] ?? {};
-    if (min !== null && max !== null && min !== max) found.set(column, goal === 'minimize' ? min : max);
+    if (min !== null && max !== null && min !== max) bests.set(column, goal === 'minimize' ? min : max);
   }
-  return found;
+  return bests;
 }
 
 export class BestValues {
@@ -40,8 +40,8 @@ export class BestValues {
 
   /** `scope`: the project of the list; `extremes`: of its columns. */
   async load(scope: Params, extremes: Readonly<Record<string, Extremes>>, signal: AbortSignal): Promise<void> {
-    const wanted = Object.keys(extremes).filter((name) => name.startsWith(SUMMARY));
-    const goals = wanted.length ? goalsOf(wanted, await loadDefinedMetrics(scope, signal)) : new Map<string, Goal>();
+    const names = Object.keys(extremes).filter((name) => name.startsWith(SUMMARY));
+    const goals = names.length ? goalsOf(names, await loadDefinedMetrics(scope, signal)) : new Map<string, Goal>();
     this.#best = bestOf(goals, extremes);
   }
 }

@@ -24,11 +24,11 @@ export interface Outcome {
 export async function changeRuns(runs: readonly RunKey[], action: Action, changes?: BulkChanges): Promise<Outcome> {
   const outcome: Outcome = { done: [], failed: [] };
   for (let at = 0; at < runs.length; at += MAX_AT_ONCE) {
-    const some = runs.slice(at, at + MAX_AT_ONCE);
-    const body = { runs: some.map(({ id, entity }) => ({ id, entity })), do: action, ...(changes && { changes }) };
+    const batch = runs.slice(at, at + MAX_AT_ONCE);
+    const body = { runs: batch.map(({ id, entity }) => ({ id, entity })), do: action, ...(changes && { changes }) };
     const { results } = await send<{ results: BulkResult[] }>('POST', 'runs/bulk', body);
     results.forEach(({ error }, i) => {
-      const run = some[i]!;
+      const run = batch[i]!;
       if (error === null || error === undefined) outcome.done.push(run);
       else outcome.failed.push({ run, error });
     });
@@ -40,9 +40,9 @@ export async function changeRuns(runs: readonly RunKey[], action: Action, change
 export async function removeRuns(runs: readonly RunKey[]): Promise<Outcome> {
   const outcome: Outcome = { done: [], failed: [] };
   for (let at = 0; at < runs.length; at += MAX_AT_ONCE) {
-    const some = runs.slice(at, at + MAX_AT_ONCE);
-    const { kept } = await send<{ kept: Record<string, string> }>('POST', 'trash/remove', { runs: some.map(({ id }) => id) });
-    for (const run of some) {
+    const batch = runs.slice(at, at + MAX_AT_ONCE);
+    const { kept } = await send<{ kept: Record<string, string> }>('POST', 'trash/remove', { runs: batch.map(({ id }) => id) });
+    for (const run of batch) {
       const error = kept[run.id];
       if (error === undefined) outcome.done.push(run);
       else outcome.failed.push({ run, error });
@@ -53,22 +53,22 @@ export async function removeRuns(runs: readonly RunKey[]): Promise<Outcome> {
 
 /** All runs that match, from the server page by page. */
 export async function allRuns(params: Params): Promise<Selected[]> {
-  const found: Selected[] = [];
+  const runs: Selected[] = [];
   let after: string | null = null;
   do {
     const page: RunPage = await get<RunPage>('runs', { ...params, limit: MAX_AT_ONCE, after });
-    found.push(...page.runs.map(({ id, entity, name, may }) => ({ id, entity, name, may: may ?? null })));
+    runs.push(...page.runs.map(({ id, entity, name, may }) => ({ id, entity, name, may: may ?? null })));
     after = page.next;
   } while (after !== null);
-  return found;
+  return runs;
 }
 
 /** `3 runs were deleted`, and what went wrong with the others. */
-export function outcomeText({ done, failed }: Outcome, what: string): string {
+export function outcomeText({ done, failed }: Outcome, outcome: string): string {
   const texts = [];
-  if (done.length > 0 || failed.length === 0) texts.push(`${runsText(done.length)} ${done.length === 1 ? 'was' : 'were'} ${what}.`);
+  if (done.length > 0 || failed.length === 0) texts.push(`${runsText(done.length)} ${done.length === 1 ? 'was' : 'were'} ${outcome}.`);
   const [first] = failed;
-  if (first) texts.push(`${runsText(failed.length)} could not be ${what}: ${first.run.id}: ${first.error}`);
+  if (first) texts.push(`${runsText(failed.length)} could not be ${outcome}: ${first.run.id}: ${first.error}`);
   return texts.join(' ');
 }
 

@@ -43,7 +43,7 @@ class ChosenRuns {
 
   /** Show or hide a run. Returns false if there are too many to show one more. */
   toggle(id: string): boolean {
-    if (this.has(id)) this.only(this.#shown.filter((one) => one !== id));
+    if (this.has(id)) this.only(this.#shown.filter((shownId) => shownId !== id));
     else if (this.#shown.length >= MAX_SELECTED) return false;
     else this.only([...this.#shown, id]);
     return true;

@@ -15,9 +15,9 @@ const of = (names: readonly string[], prefix: string, section: string): ColumnCh
   names.filter((name) => name.startsWith(prefix)).map((name) => ({ name, title: name.slice(prefix.length), section, hint: '' }));
 
 /** All columns, by section: `fields` are those of the runs, `shown` may have some that no run has any more. */
-export function columnChoices(fields: readonly string[], shown: readonly string[]): ColumnChoice[] {
-  const names = [...new Set([...fields, ...shown])];
-  const lines = new Set([...fields.filter((name) => name.startsWith('summary.')).map((name) => SPARKLINE + name.slice('summary.'.length)), ...shown.filter((name) => name.startsWith(SPARKLINE))]);
+export function columnChoices(fields: readonly string[], shownColumns: readonly string[]): ColumnChoice[] {
+  const names = [...new Set([...fields, ...shownColumns])];
+  const lines = new Set([...fields.filter((name) => name.startsWith('summary.')).map((name) => SPARKLINE + name.slice('summary.'.length)), ...shownColumns.filter((name) => name.startsWith(SPARKLINE))]);
   return [
     ...BUILT_IN_COLUMNS.filter(({ name }) => name !== 'name').map(({ name, title }) => ({ name, title, section: 'Run', hint: '' })),
     ...of(names, 'summary.', 'Summary'),

@@ -60,7 +60,7 @@ it('groups and their runs are one list', () => {
   const group = { values: { tag: 'a' }, runs: 2, states: {}, started_ms: null } as unknown as RunGroup;
   const rows = { total: 2, row: (index: number) => ({ id: `r${index}` }) as RunRow } as unknown as RunRows;
   const sections: Section[] = [{ key: '1', group, rows }, { key: '2', group, rows: null }];
-  expect([0, 1, 2, 3, 4].map((place) => itemAt(sections, place)).map((item) => (item.kind === 'run' ? item.run?.id : item.kind))).toEqual(['group', 'r0', 'r1', 'group', 'more']);
+  expect([0, 1, 2, 3, 4].map((index) => itemAt(sections, index)).map((item) => (item.kind === 'run' ? item.run?.id : item.kind))).toEqual(['group', 'r0', 'r1', 'group', 'more']);
 });
 
 it('a small line has gaps, and a point for a value between two', () => {
@@ -84,11 +84,11 @@ it('views are kept in the browser', async () => {
   const views = new BrowserViews({ project: 'digits', entity: null }, storage);
   const query = queryOf(viewOfQuery('q=state:failed&by=tag&expanded=x'));
   expect(query).toBe('q=state%3Afailed&by=tag');
-  const made = await views.create('failures', query);
-  await views.update(made, { name: 'Failures' });
+  const view = await views.create('failures', query);
+  await views.update(view, { name: 'Failures' });
   expect((await views.all()).map(({ name }) => name)).toEqual(['Failures']);
   expect(await new BrowserViews({ project: 'other', entity: null }, storage).all()).toEqual([]);
-  await views.remove(made);
+  await views.remove(view);
   expect(await views.all()).toEqual([]);
   kept.set('runvitals.views.digits', '{"damaged": 1}');
   expect(await views.all()).toEqual([]);

@@ -70,8 +70,8 @@ export function columnOf(name: string): Column | null {
   if (!section) return null;
   const [prefix, hint] = section;
   const title = name.slice(prefix.length);
-  const known = statistic(name);
-  if (prefix === 'system.' && !known) return null;
+  const systemStatistic = statistic(name);
+  if (prefix === 'system.' && !systemStatistic) return null;
   const line = prefix === SPARKLINE;
   return {
     name,
@@ -82,7 +82,7 @@ export function columnOf(name: string): Column | null {
     group: prefix === 'config.' ? name : null,
     width: Math.min(220, Math.max(line ? 140 : 100, 40 + 7 * title.length)),
     number: prefix !== 'config.' && !line,
-    hint: known ? `${known.text}, ${known.unit}` : `${hint}: ${title}`,
+    hint: systemStatistic ? `${systemStatistic.text}, ${systemStatistic.unit}` : `${hint}: ${title}`,
   };
 }
 
@@ -205,8 +205,8 @@ export function totalText(name: string, summary: Summary, total: Total): string 
 
 /** All that is known of their numbers. */
 export function statisticsText(name: string, { n, ...summary }: Summary): string {
-  const known = TOTALS.flatMap((total) => (summary[total] === null || summary[total] === undefined ? [] : [`${total} ${summaryText(name, summary[total])}`]));
-  return `${known.join(' · ')} of ${formatValue(n, '1')} values`;
+  const texts = TOTALS.flatMap((total) => (summary[total] === null || summary[total] === undefined ? [] : [`${total} ${summaryText(name, summary[total])}`]));
+  return `${texts.join(' · ')} of ${formatValue(n, '1')} values`;
 }
 
 const summaryText = (name: string, value: number): string => (name === 'duration' ? formatDuration(value) : unitText(name, value));

@@ -5,8 +5,8 @@ const KNOWN: Known = { fields: ['config.lr', 'config.layers', 'summary.loss'], v
 /** The suggestions where the text has a `|`. */
 const at = (text: string) => suggestions(text.replace('|', ''), text.indexOf('|'), KNOWN);
 const take = (text: string, word: string) => {
-  const found = at(text).find((one) => one.text === word)!;
-  const { text: changed, caret } = completed(text.replace('|', ''), found);
+  const completion = at(text).find((suggestion) => suggestion.text === word)!;
+  const { text: changed, caret } = completed(text.replace('|', ''), completion);
   return `${changed.slice(0, caret)}|${changed.slice(caret)}`;
 };
 

@@ -19,30 +19,30 @@ export interface Known {
 const MOST = 12;
 
 /** Suggestions for the term at the caret, the best first. */
-export function suggestions(text: string, caret: number, known: Known): Suggestion[] {
+export function suggestions(text: string, caret: number, words: Known): Suggestion[] {
   const term = termsOf(text).find(({ start, end }) => start <= caret && caret <= end);
-  if (term === undefined) return names('', caret, caret, known);
+  if (term === undefined) return names('', caret, caret, words);
   const from = term.start + (term.negated ? 1 : 0);
-  if (term.name === null) return text[from] === '"' ? [] : names(text.slice(from, caret), from, term.end, known);
-  if (caret < term.valueStart) return names(text.slice(from, caret), from, term.valueStart, known);
+  if (term.name === null) return text[from] === '"' ? [] : names(text.slice(from, caret), from, term.end, words);
+  if (caret < term.valueStart) return names(text.slice(from, caret), from, term.valueStart, words);
   if (term.operator !== ':') return [];
-  return values(text, term.name, term.valueStart, term.end, caret, known);
+  return values(text, term.name, term.valueStart, term.end, caret, words);
 }
 
-function names(typed: string, start: number, end: number, known: Known): Suggestion[] {
+function names(typed: string, start: number, end: number, allWords: Known): Suggestion[] {
   const words: [string, string][] = [
     ...Object.entries(TEXT_NAMES).map(([name, hint]): [string, string] => [`${name}:`, hint]),
     ...Object.entries(COMPARED_NAMES).map(([name, hint]): [string, string] => [name, hint]),
-    ...known.fields.map((name): [string, string] => [name, '']),
+    ...allWords.fields.map((name): [string, string] => [name, '']),
   ];
   return best(words, typed.replace(/^cfg\./, 'config.')).map(([text, hint]) => ({ text, start, end, hint }));
 }
 
-function values(text: string, name: string, from: number, end: number, caret: number, known: Known): Suggestion[] {
+function values(text: string, name: string, from: number, end: number, caret: number, words: Known): Suggestion[] {
   const start = Math.max(from, text.lastIndexOf(',', caret - 1) + 1);
   const comma = text.indexOf(',', caret);
   const stop = comma < 0 || comma > end ? end : comma;
-  const offered = name === 'state' ? STATES : Object.hasOwn(known.values, name) ? known.values[name]! : [];
+  const offered = name === 'state' ? STATES : Object.hasOwn(words.values, name) ? words.values[name]! : [];
   const typed = text.slice(start, caret).replace(/^"/, '');
   return best(offered.map((value): [string, string] => [value, '']), typed)
     .filter(([value]) => quoted(value) !== text.slice(start, stop))
@@ -51,9 +51,9 @@ function values(text: string, name: string, from: number, end: number, caret: nu
 
 /** Words that begin with what was typed, then those that contain it. */
 function best(words: readonly [string, string][], typed: string): [string, string][] {
-  const wanted = typed.toLowerCase();
-  const begins = words.filter(([word]) => word.toLowerCase().startsWith(wanted));
-  const contains = wanted === '' ? [] : words.filter(([word]) => word.toLowerCase().indexOf(wanted) > 0);
+  const prefix = typed.toLowerCase();
+  const begins = words.filter(([word]) => word.toLowerCase().startsWith(prefix));
+  const contains = prefix === '' ? [] : words.filter(([word]) => word.toLowerCase().indexOf(prefix) > 0);
   return [...begins, ...contains].slice(0, MOST);
 }
 

@@ -64,7 +64,7 @@ const VALUE = /"(?:[^"\\]|\\.)*"?|[^\s,"][^\s,]*/sy;
 const REST = /\S*/y;
 
 /** What a pattern finds at a place; empty if nothing. */
-function found(pattern: RegExp, text: string, at: number): string {
+function matchAt(pattern: RegExp, text: string, at: number): string {
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0] ?? '';
 }
@@ -87,24 +87,24 @@ function termAt(text: string, start: number): Term {
   const from = negated ? start + 1 : start;
   let at = from;
   if (text[at] !== '"') {
-    for (let part = found(BARE_NAME, text, at); part; part = found(text[at] === '"' ? QUOTED : BARE_NAME, text, at)) at += part.length;
+    for (let part = matchAt(BARE_NAME, text, at); part; part = matchAt(text[at] === '"' ? QUOTED : BARE_NAME, text, at)) at += part.length;
   }
   const name = text.slice(from, at);
-  const operator = name && found(OPERATOR, text, at);
+  const operator = name && matchAt(OPERATOR, text, at);
   if (!operator) {
-    const end = at + (text[at] === '"' ? found(QUOTED, text, at).length : 0);
-    const stop = end + found(REST, text, end).length;
+    const end = at + (text[at] === '"' ? matchAt(QUOTED, text, at).length : 0);
+    const stop = end + matchAt(REST, text, end).length;
     return { start, end: stop, negated, name: null, operator: '', values: [unquoted(text.slice(from, stop))], valueStart: from };
   }
   const valueStart = at + operator.length;
   const values: string[] = [];
   for (at = valueStart; at < text.length; at++) {
-    const value = found(VALUE, text, at);
+    const value = matchAt(VALUE, text, at);
     if (value) values.push(unquoted(value));
     at += value.length;
     if (text[at] !== ',') break;
   }
-  const end = Math.min(text.length, at + found(REST, text, at).length);
+  const end = Math.min(text.length, at + matchAt(REST, text, at).length);
   return { start, end, negated, name: plainName(name), operator: operator.trim(), values, valueStart };
 }
 
@@ -163,7 +163,7 @@ const isOr = (text: string, term: Term | undefined): boolean => term !== undefin
 
 /** The terms `name:` that every run meets: not excluded ones, nor one of several with `or` between them. */
 const required = (text: string, name: string): Term[] =>
-  termsOf(text).filter((term, place, terms) => term.name === name && term.operator === ':' && !term.negated && !isOr(text, terms[place - 1]) && !isOr(text, terms[place + 1]));
+  termsOf(text).filter((term, index, terms) => term.name === name && term.operator === ':' && !term.negated && !isOr(text, terms[index - 1]) && !isOr(text, terms[index + 1]));
 
 /** The values of `name:` in a filter, without those that are excluded. */
 export const valuesOf = (text: string, name: string): string[] => required(text, name).flatMap(({ values }) => values);
@@ -172,14 +172,14 @@ export const valuesOf = (text: string, name: string): string[] => required(text,
 export function withValues(text: string, name: string, values: readonly string[]): string {
   let [changed, placed] = ['', values.length === 0];
   let at = 0;
-  const wanted = `${name}:${values.map(quoted).join(',')}`;
+  const condition = `${name}:${values.map(quoted).join(',')}`;
   for (const term of required(text, name)) {
-    changed += text.slice(at, term.start) + (placed ? '' : wanted);
+    changed += text.slice(at, term.start) + (placed ? '' : condition);
     placed = true;
     at = term.end;
   }
   changed += text.slice(at);
-  if (!placed) changed += ` ${wanted}`;
+  if (!placed) changed += ` ${condition}`;
   return changed.replace(/^\s+/, '').replace(/ {2,}(?=(?:[^"]*"[^"]*")*[^"]*$)/g, ' ').trimEnd();
 }
 
@@ -202,21 +202,21 @@ const OPEN_NUMBER = /^[+-]?\d*\.?\d*(?:\.|e[+-]?|[+-])$/i;
  * Whether the last term can only be the beginning of one: what would be searched for meanwhile is not what the user
  * means. `known`: fields and statistics by name.
  */
-export function isBeginning(text: string, known: readonly string[]): boolean {
+export function isBeginning(text: string, names: readonly string[]): boolean {
   const last = termsOf(text).at(-1);
   if (isOr(text, last)) return true;
   if (!last || last.end < text.length) return false;
   const typed = text.slice(last.start + (last.negated ? 1 : 0));
   if (typed === '' || typed === '-') return true;
   if ((typed.match(/(?<!\\)"/g)?.length ?? 0) % 2 === 1) return true;
-  if (last.name === null) return !typed.startsWith('"') && isBeginningOfName(typed, known);
+  if (last.name === null) return !typed.startsWith('"') && isBeginningOfName(typed, names);
   if (last.values.length === 0 || typed.endsWith(',')) return true;
   const value = last.values.at(-1)!;
   if (last.name === 'state') return !STATES.some((state) => state === value) && STATES.some((state) => state.startsWith(value));
   return last.operator !== ':' && OPEN_NUMBER.test(value);
 }
 
-function isBeginningOfName(typed: string, known: readonly string[]): boolean {
-  const names = [...Object.keys(TEXT_NAMES), ...Object.keys(COMPARED_NAMES), ...Object.keys(OTHER_NAMES), ...BEGINNINGS, ...known];
+function isBeginningOfName(typed: string, allNames: readonly string[]): boolean {
+  const names = [...Object.keys(TEXT_NAMES), ...Object.keys(COMPARED_NAMES), ...Object.keys(OTHER_NAMES), ...BEGINNINGS, ...allNames];
   return names.some((name) => name.startsWith(typed)) || BEGINNINGS.some((name) => name.endsWith('.') && typed.startsWith(name));
 }

@@ -25,7 +25,7 @@ export function widthsOf(columns: readonly Column[], pinned: readonly string[], 
   const before = boxes * BOX;
   const narrow = width < 700;
   if (narrow && columns.length > 1 && !isChosen) widths[0] = Math.min(widths[0]!, 200);
-  const sum = widths.reduce((total, one) => total + one, before);
+  const sum = widths.reduce((total, width) => total + width, before);
   if (!isChosen && sum < width) widths[0] = widths[0]! + width - sum;
   else if (!isChosen && columns.length === 1) widths[0] = Math.max(120, width - before);
   const lefts: (number | null)[] = [];
@@ -35,5 +35,5 @@ export function widthsOf(columns: readonly Column[], pinned: readonly string[], 
     lefts.push(stays ? left : null);
     if (stays) left += widths[i]!;
   });
-  return { box: BOX, last: LAST, widths, lefts, total: widths.reduce((total, one) => total + one, before) };
+  return { box: BOX, last: LAST, widths, lefts, total: widths.reduce((total, width) => total + width, before) };
 }

@@ -28,8 +28,8 @@ export const keyOfGroup = (group: RunGroup, by: readonly string[]): string => JS
 const height = ({ group, rows }: Section): number => (group ? 1 : 0) + (rows?.total ?? 0);
 
 /** The item at a place of the list, which may be a run whose row is not there yet. */
-export function itemAt(sections: readonly Section[], place: number): Item {
-  let index = place;
+export function itemAt(sections: readonly Section[], position: number): Item {
+  let index = position;
   for (const section of sections) {
     const size = height(section);
     if (index >= size) {
@@ -156,11 +156,11 @@ export class RunList {
     const request = (this.#request = new AbortController());
     const { by } = this.#view!;
     try {
-      const found = await get<RunGroups>('runs/groups', { ...this.#groupParams(), limit, after }, request.signal);
+      const page = await get<RunGroups>('runs/groups', { ...this.#groupParams(), limit, after }, request.signal);
       if (request.signal.aborted) return;
-      this.groups = after === null ? found.groups : [...(this.groups ?? []), ...found.groups];
+      this.groups = after === null ? page.groups : [...(this.groups ?? []), ...page.groups];
       this.by = by;
-      this.moreGroups = found.next;
+      this.moreGroups = page.next;
       this.groupsError = null;
     } catch (problem) {
       if (!request.signal.aborted) this.groupsError = asApiError(problem);

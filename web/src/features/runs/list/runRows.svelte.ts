@@ -72,12 +72,12 @@ export class RunRows {
     for (let block = Math.floor(first / BLOCK); block <= Math.floor(last / BLOCK); block++) {
       if (!this.#blocks.has(block)) await this.#load(block);
     }
-    const found = [];
+    const rows = [];
     for (let index = first; index <= last; index++) {
       const row = this.row(index);
-      if (row) found.push(row);
+      if (row) rows.push(row);
     }
-    return found;
+    return rows;
   }
 
   /** Another version of a row that is there: after a change by this page, before the server is asked again. */
@@ -102,11 +102,11 @@ export class RunRows {
   }
 
   #missing(): number[] {
-    const found = [];
+    const blocks = [];
     for (let block = this.#first; block <= this.#last; block++) {
-      if (!this.#blocks.has(block) && (this.total === null || block * BLOCK < this.total)) found.push(block);
+      if (!this.#blocks.has(block) && (this.total === null || block * BLOCK < this.total)) blocks.push(block);
     }
-    return found;
+    return blocks;
   }
 
   async #loadMissing(): Promise<void> {

@@ -113,7 +113,7 @@ export class BrowserViews implements Views {
 
   async update(view: SavedView, { name, query }: { name?: string; query?: string }): Promise<SavedView> {
     const changed = { ...view, name: name ?? view.name, query: query ?? view.query };
-    this.#write((await this.all()).map((one) => (one.id === view.id ? changed : one)));
+    this.#write((await this.all()).map((item) => (item.id === view.id ? changed : item)));
     return changed;
   }
 

@@ -15,9 +15,9 @@ const MARGIN = 2;
 
 /** A line through the values, from the left edge to the right; null if there is no value. */
 export function sparklinePath(values: readonly Value[], width: number, height: number): SmallLine | null {
-  const known = values.filter((value): value is number => value !== null && Number.isFinite(value));
-  if (known.length === 0) return null;
-  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const numbers = values.filter((value): value is number => value !== null && Number.isFinite(value));
+  if (numbers.length === 0) return null;
+  const [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   const step = values.length > 1 ? (width - 2 * MARGIN) / (values.length - 1) : 0;
   const y = (value: number): number => (high === low ? height / 2 : height - MARGIN - ((value - low) / (high - low)) * (height - 2 * MARGIN));
   let path = '';
@@ -27,10 +27,10 @@ export function sparklinePath(values: readonly Value[], width: number, height: n
       joined = false;
       return;
     }
-    const place = `${(MARGIN + i * step).toFixed(1)} ${y(value).toFixed(1)}`;
+    const point = `${(MARGIN + i * step).toFixed(1)} ${y(value).toFixed(1)}`;
     const alone = !joined && values[i + 1] === null;
-    path += `${joined ? 'L' : 'M'}${place}${alone || values.length === 1 ? `L${place}` : ''}`;
+    path += `${joined ? 'L' : 'M'}${point}${alone || values.length === 1 ? `L${point}` : ''}`;
     joined = true;
   });
-  return { path, first: known[0]!, last: known[known.length - 1]!, low, high };
+  return { path, first: numbers[0]!, last: numbers[numbers.length - 1]!, low, high };
 }

@@ -25,7 +25,7 @@ const QUANTITIES: readonly [name: string, unit: string, total: boolean, text: st
 
 const STATISTICS: ReadonlyMap<string, Statistic> = new Map(
   QUANTITIES.flatMap(([name, unit, total, text]): [string, Statistic][] => {
-    const of = (suffix: string, what: string): [string, Statistic] => [`system.${name}${suffix}`, { name: `system.${name}${suffix}`, unit, text: what }];
+    const of = (suffix: string, text: string): [string, Statistic] => [`system.${name}${suffix}`, { name: `system.${name}${suffix}`, unit, text }];
     return total ? [of('', `${text}, total`)] : [of('', `${text}, mean`), of('.max', `${text}, highest`), of('.min', `${text}, lowest`)];
   }),
 );

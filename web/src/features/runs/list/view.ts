@@ -78,7 +78,7 @@ export function viewOf(query: URLSearchParams): RunsView {
     by: split(query.get('by')),
     open: split(query.get('expanded')), // not `open`: that is the enlarged chart of a workspace
     trash: query.get('trash') === '1',
-    total: TOTALS.find((one) => one === query.get('total')) ?? 'mean',
+    total: TOTALS.find((total) => total === query.get('total')) ?? 'mean',
     widths: widthsIn(query.get('widths')),
   };
 }
@@ -115,7 +115,7 @@ export function sortedBy(sort: readonly SortTerm[], name: string, descendingFirs
 /** The names with one of them in another place: before or after another name. */
 export function moved(names: readonly string[], name: string, beside: string, after: boolean): string[] {
   if (name === beside) return [...names];
-  const others = names.filter((one) => one !== name);
+  const others = names.filter((other) => other !== name);
   others.splice(others.indexOf(beside) + (after ? 1 : 0), 0, name);
   return others;
 }
@@ -175,7 +175,7 @@ export const isFiltered = (view: RunsView): boolean => view.filter.trim() !== ''
 /** The filter after a state's button was pressed. */
 export function stateToggled(filter: string, state: string): string {
   const chosen = valuesOf(filter, 'state');
-  return withValues(filter, 'state', STATES.filter((one) => chosen.includes(one) !== (one === state)));
+  return withValues(filter, 'state', STATES.filter((item) => chosen.includes(item) !== (item === state)));
 }
 
 /** The filter after the button "my runs" was pressed. */

@@ -5,10 +5,10 @@ import { columnsOf, usualColumns, usualSort, type Column, type Shown } from './c
 import { changesFor, limitedWidth, moved, shifted, sortedBy, viewOf, type RunsView, type SortTerm } from './view';
 
 export class ViewEditor {
-  #shown: () => Shown;
+  #shownList: () => Shown;
   view = $derived(viewOf(here.query));
   /** The order of the list. */
-  sort = $derived.by((): readonly SortTerm[] => this.view.sort ?? usualSort(this.#shown()));
+  sort = $derived.by((): readonly SortTerm[] => this.view.sort ?? usualSort(this.#shownList()));
   /** The view with the order of the list. */
   listed = $derived.by((): RunsView => ({ ...this.view, sort: [...this.sort] }));
   /** The column that is being dragged. */
@@ -16,15 +16,15 @@ export class ViewEditor {
   /** The width of a column while it is dragged. */
   resized = $state.raw<{ name: string; width: number } | null>(null);
   /** Names of the columns in their order, without the name of the run, which is always first. */
-  names = $derived.by((): string[] => this.view.columns ?? usualColumns(this.#shown()));
+  names = $derived.by((): string[] => this.view.columns ?? usualColumns(this.#shownList()));
   pinned = $derived(this.names.filter((name) => this.view.pinned.includes(name)));
   /** The columns as they are shown: pinned ones first. */
   columns = $derived(columnsOf([...this.pinned, ...this.names.filter((name) => !this.view.pinned.includes(name))]));
 
   widths = $derived.by((): RunsView['widths'] => (this.resized ? { ...this.view.widths, [this.resized.name]: this.resized.width } : this.view.widths));
 
-  constructor(shown: () => Shown) {
-    this.#shown = shown;
+  constructor(shownList: () => Shown) {
+    this.#shownList = shownList;
   }
 
   set(changes: Partial<RunsView>): void {
@@ -46,17 +46,17 @@ export class ViewEditor {
 
   toggleGroup(name: string): void {
     const { by } = this.view;
-    this.set({ by: by.includes(name) ? by.filter((one) => one !== name) : [...by, name], open: [] });
+    this.set({ by: by.includes(name) ? by.filter((column) => column !== name) : [...by, name], open: [] });
   }
 
   toggleOpen(key: string): void {
     const { open } = this.view;
-    this.set({ open: open.includes(key) ? open.filter((one) => one !== key) : [...open, key] });
+    this.set({ open: open.includes(key) ? open.filter((openKey) => openKey !== key) : [...open, key] });
   }
 
   togglePin(name: string): void {
     const { pinned } = this.view;
-    this.set({ columns: this.names, pinned: pinned.includes(name) ? pinned.filter((one) => one !== name) : [...pinned, name] });
+    this.set({ columns: this.names, pinned: pinned.includes(name) ? pinned.filter((column) => column !== name) : [...pinned, name] });
   }
 
   toggleColumn(name: string): void {
@@ -65,7 +65,7 @@ export class ViewEditor {
   }
 
   removeColumn(name: string): void {
-    const without = (names: readonly string[]): string[] => names.filter((one) => one !== name);
+    const without = (names: readonly string[]): string[] => names.filter((column) => column !== name);
     this.set({ columns: without(this.names), pinned: without(this.view.pinned) });
   }
 
@@ -79,7 +79,7 @@ export class ViewEditor {
   /** Pinned columns move among themselves: their order is part of all columns' order. */
   #movable(name: string): string[] {
     const isPinned = this.pinned.includes(name);
-    return this.names.filter((one) => this.pinned.includes(one) === isPinned);
+    return this.names.filter((column) => this.pinned.includes(column) === isPinned);
   }
 
   canShift(name: string, by: -1 | 1): boolean {
@@ -98,7 +98,7 @@ export class ViewEditor {
 
   #order(names: readonly string[], name: string): void {
     const isPinned = this.pinned.includes(name);
-    const others = this.names.filter((one) => this.pinned.includes(one) !== isPinned);
+    const others = this.names.filter((column) => this.pinned.includes(column) !== isPinned);
     this.set({ columns: isPinned ? [...names, ...others] : [...others, ...names] });
   }
 }

@@ -33,13 +33,13 @@ export interface Annotations {
 
 export async function loadAnnotations(run: RunKey, item: MediaItem, signal: AbortSignal): Promise<Annotations> {
   if (!item.annotations) return loadOverlays(run, item.overlays ?? [], signal);
-  const found = JSON.parse(await loadText(run, item.annotations, signal)) as Annotations;
-  if (!Array.isArray(found?.boxes) || !Array.isArray(found?.masks)) throw new Error('These are no annotations.');
-  return found;
+  const annotations = JSON.parse(await loadText(run, item.annotations, signal)) as Annotations;
+  if (!Array.isArray(annotations?.boxes) || !Array.isArray(annotations?.masks)) throw new Error('These are no annotations.');
+  return annotations;
 }
 
 async function loadOverlays(run: RunKey, overlays: Overlay[], signal: AbortSignal): Promise<Annotations> {
-  const of = (kind: Overlay['kind']): Overlay[] => overlays.filter((one) => one.kind === kind);
+  const of = (kind: Overlay['kind']): Overlay[] => overlays.filter((overlay) => overlay.kind === kind);
   const boxes = of('boxes').map(async ({ name, sha256 }) => ({ name, ...wandbBoxes(JSON.parse(await loadText(run, sha256, signal)) as WandbBoxes) }));
   const masks = of('masks').map(async ({ name, sha256 }) => ({ name, sha256, ...(await coloredMask(run, sha256, signal)) }));
   return { boxes: await Promise.all(boxes), masks: await Promise.all(masks) };
@@ -95,14 +95,14 @@ async function coloredMask(run: RunKey, sha256: string, signal: AbortSignal): Pr
 
 /** Replace the numbers of a mask, which are its gray tones, by the colors of their classes; returns the numbers. */
 export function colorClasses(pixels: Uint8ClampedArray): number[] {
-  const found = new Set<number>();
+  const classes = new Set<number>();
   const palette = Array.from({ length: 256 }, (_, number) => [...classRgb(number), number === 0 ? 32 : 255]);
   for (let i = 0; i < pixels.length; i += 4) {
     const number = pixels[i] ?? 0;
-    found.add(number);
+    classes.add(number);
     pixels.set(palette[number] ?? [], i);
   }
-  return [...found].sort((a, b) => a - b);
+  return [...classes].sort((a, b) => a - b);
 }
 
 const classHue = (number: number): number => (((number * 0.618034) % 1) + 1) % 1;

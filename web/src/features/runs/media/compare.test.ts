@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { allSteps, barsOf, comparedKeys, commonExtent, stepAt } from './compare';
 import type { MediaKey } from '../../../base/wire';
 
-const found = (key: string, kind = 'image'): MediaKey => ({ key, kind, count: 1, first_step: 0, last_step: 0, last_ms: 0 });
+const mediaKey = (key: string, kind = 'image'): MediaKey => ({ key, kind, count: 1, first_step: 0, last_step: 0, last_ms: 0 });
 
 it('lists the names of all runs, those that most runs have first', () => {
-  const keys = comparedKeys([[found('a'), found('b')], [], [found('b'), found('c', 'table')]]);
+  const keys = comparedKeys([[mediaKey('a'), mediaKey('b')], [], [mediaKey('b'), mediaKey('c', 'table')]]);
   expect(keys.map(({ key, kind }) => [key, kind])).toEqual([['b', 'image'], ['a', 'image'], ['c', 'table']]);
-  expect(keys[0]!.found.map((one) => one?.key)).toEqual(['b', undefined, 'b']);
+  expect(keys[0]!.found.map((runKey) => runKey?.key)).toEqual(['b', undefined, 'b']);
   expect(comparedKeys([])).toEqual([]);
 });
 

@@ -24,13 +24,13 @@ export interface ComparedKey {
 export function comparedKeys(keysOfRuns: readonly (readonly MediaKey[])[]): ComparedKey[] {
   const byName = new Map<string, ComparedKey>();
   keysOfRuns.forEach((keys, run) => {
-    for (const found of keys) {
-      const known = byName.get(found.key) ?? { key: found.key, kind: found.kind, found: keysOfRuns.map(() => null) };
-      known.found[run] = found;
-      byName.set(found.key, known);
+    for (const mediaKey of keys) {
+      const compared = byName.get(mediaKey.key) ?? { key: mediaKey.key, kind: mediaKey.kind, found: keysOfRuns.map(() => null) };
+      compared.found[run] = mediaKey;
+      byName.set(mediaKey.key, compared);
     }
   });
-  const count = ({ found }: ComparedKey): number => found.filter((one) => one !== null).length;
+  const count = ({ found: keys }: ComparedKey): number => keys.filter((key) => key !== null).length;
   return [...byName.values()].sort((a, b) => count(b) - count(a));
 }
 
@@ -50,7 +50,7 @@ export function stepAt(steps: readonly number[], at: number): number | null {
 
 /** From the lowest edge of some histograms to the highest; null if none has values. */
 export function commonExtent(histograms: readonly (HistogramValue | null)[]): [number, number] | null {
-  const edges = histograms.flatMap((found) => found?.edges ?? []).filter(Number.isFinite);
+  const edges = histograms.flatMap((histogram) => histogram?.edges ?? []).filter(Number.isFinite);
   const low = edges.reduce((a, b) => Math.min(a, b), Infinity);
   const high = edges.reduce((a, b) => Math.max(a, b), -Infinity);
   return low <= high ? [low, high] : null;
@@ -66,11 +66,11 @@ export interface Bar {
 /** The bars of a histogram on an extent. A single value gets a thin bar. */
 export function barsOf({ counts, edges }: HistogramValue, [low, high]: readonly [number, number]): Bar[] {
   const tallest = counts.reduce((a, b) => Math.max(a, b), 1);
-  const whole = high - low || 1;
+  const range = high - low || 1;
   const THIN = 0.01;
   return counts.map((count, i) => {
-    const width = (edges[i + 1]! - edges[i]!) / whole;
-    const left = high > low ? (edges[i]! - low) / whole : 0.5 - THIN / 2;
+    const width = (edges[i + 1]! - edges[i]!) / range;
+    const left = high > low ? (edges[i]! - low) / range : 0.5 - THIN / 2;
     return { left, width: width > 0 ? width : THIN, height: count / tallest };
   });
 }

@@ -136,9 +136,9 @@ export async function loadText(run: RunKey, sha256: string, signal: AbortSignal)
 }
 
 export async function loadTable(run: RunKey, sha256: string, signal: AbortSignal): Promise<TableContent> {
-  const found = JSON.parse(await loadText(run, sha256, signal)) as TableContent;
-  if (!Array.isArray(found?.columns) || !Array.isArray(found?.rows)) throw new Error('This is not a table.');
-  return found;
+  const table = JSON.parse(await loadText(run, sha256, signal)) as TableContent;
+  if (!Array.isArray(table?.columns) || !Array.isArray(table?.rows)) throw new Error('This is not a table.');
+  return table;
 }
 
 export const isMediaCell = (cell: Cell): cell is MediaItem & { kind: Kind } =>
@@ -183,17 +183,17 @@ export interface Heatmap {
 
 /** Histograms with edges of their own, on one grid of equal rows. Counts are spread evenly within their bin. */
 export function heatmap(histograms: readonly HistogramValue[], rows: number): Heatmap {
-  const edges = histograms.flatMap(({ edges: found }) => found).filter(Number.isFinite);
+  const edges = histograms.flatMap(({ edges: ownEdges }) => ownEdges).filter(Number.isFinite);
   let low = edges.reduce((a, b) => Math.min(a, b), Infinity);
   let high = edges.reduce((a, b) => Math.max(a, b), -Infinity);
   if (!(low < high)) [low, high] = Number.isFinite(low) ? [low - 0.5, high + 0.5] : [0, 1];
   const height = (high - low) / rows;
-  const columns = histograms.map(({ counts, edges: found }) => {
+  const columns = histograms.map(({ counts, edges: ownEdges }) => {
     const column = new Float64Array(rows);
     const total = counts.reduce((a, b) => a + b, 0) || 1;
     counts.forEach((count, i) => {
-      const from = (found[i]! - low) / height;
-      const to = (found[i + 1]! - low) / height;
+      const from = (ownEdges[i]! - low) / height;
+      const to = (ownEdges[i + 1]! - low) / height;
       const first = Math.min(rows - 1, Math.max(0, Math.floor(from)));
       const last = Math.min(rows - 1, Math.max(first, Math.ceil(to) - 1));
       const width = to - from;

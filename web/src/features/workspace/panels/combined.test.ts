@@ -7,13 +7,13 @@ const points = (x: number[], y: (number | null)[]): Points => ({ x, y, low: null
 
 describe('the points of an expression', () => {
   it('are those of its metric if it is only one', () => {
-    const one = { ...points([0, 1], [1, 2]), low: [0, 1], high: [2, 3] };
-    expect(combined(parseExpression('loss'), [one])).toBe(one);
+    const curve = { ...points([0, 1], [1, 2]), low: [0, 1], high: [2, 3] };
+    expect(combined(parseExpression('loss'), [curve])).toBe(curve);
   });
 
   it('are at the same x where all metrics have it', () => {
-    const found = combined(parseExpression('a / b'), [points([0, 1, 2], [6, null, 8]), points([0, 1, 2], [2, 2, 0])]);
-    expect(found).toEqual(points([0, 1, 2], [3, null, null]));
+    const quotient = combined(parseExpression('a / b'), [points([0, 1, 2], [6, null, 8]), points([0, 1, 2], [2, 2, 0])]);
+    expect(quotient).toEqual(points([0, 1, 2], [3, null, null]));
   });
 
   it('are at each x of the metric with the fewest points, whichever comes first', () => {

@@ -14,8 +14,8 @@ import type { Expression } from './expression';
  */
 export function combined(expression: Expression, points: readonly Points[]): Points {
   if (expression.plain) return points[0]!;
-  const grid = points.reduce((fewest, one) => (one.x.length < fewest.x.length ? one : fewest)).x;
-  const columns = points.map((one) => valuesAt(one, grid));
+  const grid = points.reduce((fewest, curve) => (curve.x.length < fewest.x.length ? curve : fewest)).x;
+  const columns = points.map((curve) => valuesAt(curve, grid));
   const y = grid.map((_, i) => expression.value(columns.map((column) => column[i]!)));
   return { x: [...grid], y, low: null, high: null, n: null };
 }

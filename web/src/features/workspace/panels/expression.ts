@@ -87,9 +87,9 @@ class Parser {
   constructor(private readonly text: string) {}
 
   whole(): Node {
-    const found = this.#sum();
+    const sum = this.#sum();
     if (this.#next() !== '') throw this.#problem('expected an operator: + - * / ^');
-    return found;
+    return sum;
   }
 
   #sum(): Node {
@@ -125,19 +125,19 @@ class Parser {
     if (quoted !== null) return this.#metric(quoted, null);
     const name = this.#match(NAME);
     if (name === null) throw this.#problem('expected a metric, a number or “(”');
-    const source = PREFIXES.find((one) => one === name);
+    const source = PREFIXES.find((prefix) => prefix === name);
     if (source && this.#take(':')) return this.#metric(this.#quoted() ?? this.#match(NAME), source);
     if (this.#take('(')) return this.#call(name, start);
     return this.#metric(name, null);
   }
 
   #call(name: string, start: number): Node {
-    const known = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name]! : null;
-    if (!known) throw new SyntaxProblem(`“${name}” is not a function; expected ${FUNCTION_NAMES.join(', ')}`, start);
+    const definition = Object.hasOwn(FUNCTIONS, name) ? FUNCTIONS[name]! : null;
+    if (!definition) throw new SyntaxProblem(`“${name}” is not a function; expected ${FUNCTION_NAMES.join(', ')}`, start);
     const of = [this.#sum()];
     while (this.#take(',')) of.push(this.#sum());
-    if (of.length < known.least || of.length > known.most) {
-      const expected = known.least === known.most ? `${known.least}` : `${known.least} to ${known.most}`;
+    if (of.length < definition.least || of.length > definition.most) {
+      const expected = definition.least === definition.most ? `${definition.least}` : `${definition.least} to ${definition.most}`;
       throw new SyntaxProblem(`${name} takes ${expected} value${expected === '1' ? '' : 's'}, not ${of.length}`, start);
     }
     return this.#closed({ kind: 'apply', function: name, of });
@@ -150,7 +150,7 @@ class Parser {
 
   #metric(name: string | null, source: Source | null): Node {
     if (!name) throw this.#problem('expected the name of a metric');
-    let index = this.metrics.findIndex((one) => one.name === name && one.source === source);
+    let index = this.metrics.findIndex((metric) => metric.name === name && metric.source === source);
     if (index < 0) index = this.metrics.push({ name, source }) - 1;
     return { kind: 'metric', index };
   }
@@ -178,9 +178,9 @@ class Parser {
   #match(pattern: RegExp): string | null {
     if (pattern !== SPACE) this.#match(SPACE);
     pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.text)?.[0] ?? null;
-    if (found !== null) this.#at += found.length;
-    return found;
+    const token = pattern.exec(this.text)?.[0] ?? null;
+    if (token !== null) this.#at += token.length;
+    return token;
   }
 
   #problem(expected: string): SyntaxProblem {

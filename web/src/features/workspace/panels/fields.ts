@@ -33,8 +33,8 @@ export interface FieldsData {
 }
 
 export function fieldsData(panel: LayoutPanel, answer: ComparedFields): FieldsData {
-  const found = answer.fields.flatMap(({ name, values }) => dimensionOf(name, values) ?? []);
-  const dimensions = new Map(found.map((dimension) => [dimension.name, dimension]));
+  const all = answer.fields.flatMap(({ name, values }) => dimensionOf(name, values) ?? []);
+  const dimensions = new Map(all.map((dimension) => [dimension.name, dimension]));
   const ofGoal = answer.goal && `summary.${answer.goal.name}`;
   const chosen = panel.kind === 'parallel' && panel.across.trim() ? fieldOf(panel.across) : ofGoal;
   return { answer, dimensions, colourBy: (chosen && dimensions.get(chosen)) || null, goal: chosen === ofGoal ? (answer.goal?.goal ?? null) : null };

@@ -22,13 +22,13 @@ const inPicture = (colour: string, colors: Colors): string => (colour.startsWith
 /** A line for each run through its place on each axis. */
 export function parallelGroup(title: string, axes: readonly Dimension[], colours: readonly string[], inside: readonly boolean[], colors: Colors): string {
   const x = (axis: number): number => PLACE.left + (axes.length === 1 ? PLACE.width / 2 : (axis * (PLACE.width - 60)) / (axes.length - 1));
-  const y = (place: number): number => PLACE.top + (1 - place) * PLACE.height;
-  const places = axes.map(placer);
+  const y = (share: number): number => PLACE.top + (1 - share) * PLACE.height;
+  const placers = axes.map(placer);
   const lines = colours.map((colour, run) => {
     let [path, pen] = ['', 'M'];
     axes.forEach(({ values }, axis) => {
       const value = values[run] ?? null;
-      if (value !== null) path += `${pen}${round(x(axis))} ${round(y(places[axis]!(value)))}`;
+      if (value !== null) path += `${pen}${round(x(axis))} ${round(y(placers[axis]!(value)))}`;
       pen = value === null ? 'M' : 'L';
     });
     return path && inside[run] ? `<path d="${path}" fill="none" stroke="${inPicture(colour, colors)}"/>` : '';
@@ -39,7 +39,7 @@ export function parallelGroup(title: string, axes: readonly Dimension[], colours
     return [
       `<path d="M${round(x(i))} ${PLACE.top}V${PLACE.top + PLACE.height}" stroke="${colors.soft}"/>`,
       text(x(i), PLACE.top - 6, shortName(axis.name).slice(0, 16), colors.text, 'text-anchor="middle"'),
-      ...[low, high].map((value) => text(x(i) + 4, y(places[i]!(value)) + (value === low ? 14 : 10), label(axis, value), colors.soft)),
+      ...[low, high].map((value) => text(x(i) + 4, y(placers[i]!(value)) + (value === low ? 14 : 10), label(axis, value), colors.soft)),
     ].join('');
   });
   return head(title, `${inside.filter(Boolean).length} of ${colours.length} runs`, colors) + lines.join('') + drawn.join('');
@@ -54,7 +54,7 @@ export function fieldScatterGroup(title: string, [x, y]: readonly [Dimension, Di
   });
   const fit = x.categories || y.categories ? null : fitOf(points);
   const ends = fit && fitEnds(fit);
-  const at = (place: { x: number; y: number }): string => `${round(PLACE.left + place.x * PLACE.width)} ${round(PLACE.top + (1 - place.y) * PLACE.height)}`;
+  const at = (point: { x: number; y: number }): string => `${round(PLACE.left + point.x * PLACE.width)} ${round(PLACE.top + (1 - point.y) * PLACE.height)}`;
   const [ex, ey] = [extentOf(x), extentOf(y)];
   return [
     head(title, fit ? fitText(fit) : `${points.length} runs`, colors),
@@ -70,11 +70,11 @@ export function fieldScatterGroup(title: string, [x, y]: readonly [Dimension, Di
   ].join('');
 }
 
-export function importanceGroup(title: string, found: Importances, color: string, colors: Colors): string {
+export function importanceGroup(title: string, importances: Importances, color: string, colors: Colors): string {
   const [from, width] = [200, WIDTH - 200 - 70];
-  const rows = found.parameters.slice(0, MAX_PARAMETERS).map(({ name, share }, i) => {
+  const rows = importances.parameters.slice(0, MAX_PARAMETERS).map(({ name, share }, i) => {
     const y = TOP + LINE * (i + 1);
     return text(12, y, shortName(name).slice(0, 28), colors.soft) + `<rect x="${from}" y="${y - 10}" width="${round(Math.max(1, share * width))}" height="10" fill="${color}"/>` + text(WIDTH - RIGHT, y, percent(share), colors.text, 'text-anchor="end"');
   });
-  return head(title, importanceText(found), colors) + rows.join('');
+  return head(title, importanceText(importances), colors) + rows.join('');
 }

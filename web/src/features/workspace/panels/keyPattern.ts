@@ -41,9 +41,9 @@ class Parser {
   }
 
   whole(): Node {
-    const found = this.#either();
+    const pattern = this.#either();
     if (this.#at < this.#characters.length) throw new SyntaxProblem('this “)” closes nothing', this.#at);
-    return found;
+    return pattern;
   }
 
   #either(): Node {
@@ -75,11 +75,11 @@ class Parser {
     if (this.#take('+')) return { least: 1, most: Infinity };
     if (this.#take('?')) return { least: 0, most: 1 };
     const start = this.#at;
-    const found = /^\{(\d{1,4})(,(\d{0,4}))?\}/.exec(this.#characters.slice(start, start + 12).join(''));
-    if (!found) return null;
-    this.#at += found[0].length;
-    const least = Number(found[1]);
-    const most = found[2] === undefined ? least : found[3] ? Number(found[3]) : Infinity;
+    const match = /^\{(\d{1,4})(,(\d{0,4}))?\}/.exec(this.#characters.slice(start, start + 12).join(''));
+    if (!match) return null;
+    this.#at += match[0].length;
+    const least = Number(match[1]);
+    const most = match[2] === undefined ? least : match[3] ? Number(match[3]) : Infinity;
     if (most < least || least > MAX_REPETITIONS || (most !== Infinity && most > MAX_REPETITIONS)) {
       throw new SyntaxProblem(`expected {least,most} with numbers up to ${MAX_REPETITIONS}`, start);
     }
@@ -101,16 +101,16 @@ class Parser {
 
   #group(start: number): Node {
     if (this.#take('?') && !this.#take(':')) throw new SyntaxProblem('expected (?:…); others are not supported', start);
-    const found = this.#either();
+    const pattern = this.#either();
     if (!this.#take(')')) throw new SyntaxProblem('this “(” is not closed', start);
-    return found;
+    return pattern;
   }
 
   #escaped(start: number): Test {
     const character = this.#characters[this.#at++];
     if (character === undefined) throw new SyntaxProblem('expected a character after “\\”', start);
-    const known = CLASSES[character];
-    if (known) return known;
+    const test = CLASSES[character];
+    if (test) return test;
     if (/[\p{L}\p{N}]/u.test(character)) throw new SyntaxProblem(`“\\${character}” is not supported`, start);
     return (c) => c === character;
   }
@@ -214,9 +214,9 @@ function matches(steps: readonly Instruction[], characters: readonly string[]): 
     active.add(0); // a match may begin anywhere
     if (reaches(steps, active, at === 0, at === characters.length)) return true;
     const next = new Set<number>();
-    for (const place of active) {
-      const step = steps[place]!;
-      if (step.kind === 'one' && at < characters.length && step.test(characters[at]!)) next.add(place + 1);
+    for (const index of active) {
+      const step = steps[index]!;
+      if (step.kind === 'one' && at < characters.length && step.test(characters[at]!)) next.add(index + 1);
     }
     active = next;
   }
@@ -225,11 +225,11 @@ function matches(steps: readonly Instruction[], characters: readonly string[]): 
 
 /** Add all steps that are reached without another character; true if one of them is the end of the pattern. */
 function reaches(steps: readonly Instruction[], active: Set<number>, atStart: boolean, atEnd: boolean): boolean {
-  for (const place of active) {
-    const step = steps[place]!; // a set gives what is added to it meanwhile, too
+  for (const index of active) {
+    const step = steps[index]!; // a set gives what is added to it meanwhile, too
     if (step.kind === 'found') return true;
     if (step.kind === 'split') active.add(step.first).add(step.second);
-    else if ((step.kind === 'start' && atStart) || (step.kind === 'end' && atEnd)) active.add(place + 1);
+    else if ((step.kind === 'start' && atStart) || (step.kind === 'end' && atEnd)) active.add(index + 1);
   }
   return false;
 }

@@ -22,7 +22,7 @@ const panel = (id: string) => ({ ...newPanel(), id });
 const section = (id: string, ...ids: string[]) => ({ id, title: id, folded: false, panels: ids.map(panel) });
 const layout: Layout = { sections: [section('one', 'a', 'b', 'c'), section('two', 'd'), section('three')] };
 
-const shape = ({ sections }: Layout): string => sections.map(({ id, panels }) => `${id}:${panels.map((one) => one.id).join('')}`).join(' ');
+const shape = ({ sections }: Layout): string => sections.map(({ id, panels }) => `${id}:${panels.map((panel) => panel.id).join('')}`).join(' ');
 
 it('panels are added to their section, to the last one, or to a new one', () => {
   expect(shape(addPanel(layout, panel('x'), 'one'))).toBe('one:abcx two:d three:');

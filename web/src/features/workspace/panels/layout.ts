@@ -145,9 +145,9 @@ const withPanels = (layout: Layout, change: (panels: readonly LayoutPanel[]) => 
 
 /** Put a panel in the place of the one with its id. */
 export const changePanel = (layout: Layout, panel: LayoutPanel): Layout =>
-  withPanels(layout, (panels) => panels.map((one) => (one.id === panel.id ? panel : one)));
+  withPanels(layout, (panels) => panels.map((item) => (item.id === panel.id ? panel : item)));
 
-export const removePanel = (layout: Layout, id: string): Layout => withPanels(layout, (panels) => panels.filter((one) => one.id !== id));
+export const removePanel = (layout: Layout, id: string): Layout => withPanels(layout, (panels) => panels.filter((panel) => panel.id !== id));
 
 /** The size that a panel can have. */
 export const clampSize = (columns: number, rows: number): { columns: number; rows: number } => ({
@@ -171,11 +171,11 @@ export function placeOf(layout: Layout, id: string): Place | null {
 
 /** Move a panel to a place, counted without the panel itself. */
 export function movePanel(layout: Layout, id: string, to: Place): Layout {
-  const panel = allPanels(layout).find((one) => one.id === id);
+  const panel = allPanels(layout).find((item) => item.id === id);
   if (!panel || !layout.sections.some((section) => section.id === to.section)) return layout;
   return {
     sections: layout.sections.map((section) => {
-      const panels = section.panels.filter((one) => one.id !== id);
+      const panels = section.panels.filter((panel) => panel.id !== id);
       if (section.id === to.section) panels.splice(Math.min(to.index, panels.length), 0, panel);
       return { ...section, panels };
     }),
@@ -184,11 +184,11 @@ export function movePanel(layout: Layout, id: string, to: Place): Layout {
 
 /** Move a panel one place back or on, into the next section at the end of its own. */
 export function stepPanel(layout: Layout, id: string, by: 1 | -1): Layout {
-  const place = placeOf(layout, id);
-  if (!place) return layout;
-  const at = layout.sections.findIndex((section) => section.id === place.section);
-  const index = place.index + by;
-  if (index >= 0 && index < layout.sections[at]!.panels.length) return movePanel(layout, id, { section: place.section, index });
+  const position = placeOf(layout, id);
+  if (!position) return layout;
+  const at = layout.sections.findIndex((section) => section.id === position.section);
+  const index = position.index + by;
+  if (index >= 0 && index < layout.sections[at]!.panels.length) return movePanel(layout, id, { section: position.section, index });
   const next = layout.sections[at + by];
   return next ? movePanel(layout, id, { section: next.id, index: by > 0 ? 0 : next.panels.length }) : layout;
 }

@@ -56,6 +56,6 @@ it('what is not JSON, or too much of it, is refused', () => {
 });
 
 it('names of the language itself are only names', () => {
-  const found = layoutOfText('{"sections": [{"id": "s", "panels": [{"id": "a", "kind": "line", "__proto__": {"text": "x"}}]}], "constructor": 1}');
-  expect(found.sections[0]!.panels[0]!.text).toBe('');
+  const layout = layoutOfText('{"sections": [{"id": "s", "panels": [{"id": "a", "kind": "line", "__proto__": {"text": "x"}}]}], "constructor": 1}');
+  expect(layout.sections[0]!.panels[0]!.text).toBe('');
 });

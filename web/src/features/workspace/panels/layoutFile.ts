@@ -61,11 +61,11 @@ export function layoutOfText(text: string): Layout {
 
 /** The layout that JSON describes. Throws a LayoutProblem. */
 export function layoutOf(data: unknown): Layout {
-  const whole = new Reader(data, 'layout');
-  const version = whole.number('version', VERSION, 1, 1e6);
+  const layout = new Reader(data, 'layout');
+  const version = layout.number('version', VERSION, 1, 1e6);
   if (version > VERSION) throw new LayoutProblem(`version: this layout is from a later version of runvitals (${version}); expected ${VERSION}.`);
   const seen = new Set<string>();
-  const sections = whole.list('sections', MAX_SECTIONS).map((section) => sectionOf(section, seen));
+  const sections = layout.list('sections', MAX_SECTIONS).map((section) => sectionOf(section, seen));
   const panels = sections.reduce((sum, section) => sum + section.panels.length, 0);
   if (panels > MAX_PANELS) throw new LayoutProblem(`sections: ${panels} panels; expected at most ${MAX_PANELS}.`);
   return { sections };
@@ -151,21 +151,21 @@ class Reader {
 
   choice<T extends string>(name: string, choices: readonly T[], usual: T | null): T {
     const value = this.#fields.get(name) ?? usual;
-    const found = choices.find((one) => one === value);
-    if (found === undefined) throw this.#wrong(name, choices.join(', '));
-    return found;
+    const choice = choices.find((item) => item === value);
+    if (choice === undefined) throw this.#wrong(name, choices.join(', '));
+    return choice;
   }
 
   texts(name: string, most: number, longest: number): string[] {
     const value = this.#fields.get(name) ?? [];
-    const fits = Array.isArray(value) && value.length <= most && value.every((one) => typeof one === 'string' && one.length <= longest);
+    const fits = Array.isArray(value) && value.length <= most && value.every((item) => typeof item === 'string' && item.length <= longest);
     if (!fits) throw this.#wrong(name, `at most ${most} texts of at most ${longest} characters`);
     return value as string[];
   }
 
   numbers(name: string, usual: readonly number[], count: number, least: number, most: number): readonly number[] {
     const value = this.#fields.get(name) ?? usual;
-    const fits = Array.isArray(value) && value.length <= count && value.every((one) => typeof one === 'number' && one >= least && one <= most);
+    const fits = Array.isArray(value) && value.length <= count && value.every((item) => typeof item === 'number' && item >= least && item <= most);
     if (!fits) throw this.#wrong(name, `at most ${count} numbers from ${least} to ${most}`);
     return [...new Set(value as number[])];
   }
@@ -173,7 +173,7 @@ class Reader {
   list(name: string, most: number): Reader[] {
     const value = this.#fields.get(name) ?? [];
     if (!Array.isArray(value) || value.length > most) throw this.#wrong(name, `a list of at most ${most}`);
-    return value.map((one, i) => new Reader(one, `${this.where}.${name}[${i}]`));
+    return value.map((item, i) => new Reader(item, `${this.where}.${name}[${i}]`));
   }
 
   /** An id that is not in `seen`, which gets it. */

@@ -43,16 +43,16 @@ export function notMeasured(metric: string, sources: Record<string, Record<strin
   if (!measures) return [];
   const lacking = missing(sources).filter(({ name }) => measures(name));
   for (const isAbout of [(name: string) => names(metric, name), (name: string) => OF_ALL.test(name)]) {
-    const said = lacking.flatMap((one) => partsOf(one.reason).flatMap(([about, reason]) => (about.some(isAbout) ? [{ ...one, reason }] : [])));
+    const said = lacking.flatMap((source) => partsOf(source.reason).flatMap(([about, reason]) => (about.some(isAbout) ? [{ ...source, reason }] : [])));
     if (said.length > 0) return said;
   }
   return Object.entries(sources).flatMap(([host, byName]) => {
     const here = Object.entries(byName).filter(([name]) => measures(name));
     // Where one source works, such as that of the vendor, it is no reason that others are absent.
     const working = here.filter(([, { state }]) => state === 'on').map(([name]) => ({ host, name, state: 'on', reason: 'it works, but reported no such value' }));
-    const failing = lacking.filter((one) => one.host === host && one.state === 'failing');
+    const failing = lacking.filter((source) => source.host === host && source.state === 'failing');
     if (failing.length > 0 || working.length > 0) return [...failing, ...working];
-    return lacking.filter((one) => one.host === host);
+    return lacking.filter((source) => source.host === host);
   });
 }
 
@@ -71,8 +71,8 @@ const WHOLE = /\.(usage(Percent|GB)|availableGB|inodesPercent)$/;
 function names(metric: string, name: string): boolean {
   const [, family, number, reading] = OF_DEVICE.exec(metric) ?? [];
   if (family !== undefined && number !== undefined && reading !== undefined) {
-    const [, all, one, its] = DEVICE.exec(name) ?? [];
-    if (all === family || (one === family && (number === '*' || number === its))) return true;
+    const [, all, singleDevice, its] = DEVICE.exec(name) ?? [];
+    if (all === family || (singleDevice === family && (number === '*' || number === its))) return true;
     return sources(reading).some((end) => fits(end, name) || fits(`${family}.${number}.${end}`, name) || (family === 'gpu.process' && fits(`process.${end}`, name)));
   }
   // The beginning of keys: `disk./data` of `disk./data.usagePercent`

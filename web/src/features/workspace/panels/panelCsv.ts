@@ -28,7 +28,7 @@ export function panelRows(panel: LayoutPanel, lines: readonly PanelLine[], x: st
     case 'bar':
     case 'scalar':
     case 'table':
-      return [[...SUBJECT, 'metric', ...STATISTICS], ...lines.map((line) => [...subjectOf(line), line.text, ...STATISTICS.map((one) => statisticOf(line.points, one))])];
+      return [[...SUBJECT, 'metric', ...STATISTICS], ...lines.map((line) => [...subjectOf(line), line.text, ...STATISTICS.map((statistic) => statisticOf(line.points, statistic))])];
   }
 }
 
@@ -37,9 +37,9 @@ function pointRows(head: readonly Cell[], { points: { x, y, low, high, n } }: Pi
 }
 
 function histogramRows(panel: LayoutPanel, lines: readonly PanelLine[]): Cell[][] {
-  const found = histogramBins(panel, lines);
-  const rows = (found ? lines : []).flatMap((line, i) =>
-    found!.counts[i]!.map((count, bin) => [...subjectOf(line), line.text, found!.min + bin * found!.width, found!.min + (bin + 1) * found!.width, count]),
+  const bins = histogramBins(panel, lines);
+  const rows = (bins ? lines : []).flatMap((line, i) =>
+    bins!.counts[i]!.map((count, bin) => [...subjectOf(line), line.text, bins!.min + bin * bins!.width, bins!.min + (bin + 1) * bins!.width, count]),
   );
   return [[...SUBJECT, 'metric', 'from', 'to', 'n'], ...rows];
 }

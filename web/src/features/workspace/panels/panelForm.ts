@@ -33,8 +33,8 @@ export const MISSING = 'Name';
 export function fieldErrors(panel: LayoutPanel, way: 'names' | 'pattern', metrics: readonly string[], percentiles: string): Record<string, string> {
   if (panel.kind === 'text' || panel.kind === 'parallel' || panel.kind === 'importance') return {};
   const errors: Record<string, string> = {};
-  const expect = (field: string, text: string, parse: (text: string) => unknown, what: string): void => {
-    const problem = text.trim() ? problemOf(parse, text) : `${MISSING} ${what}.`;
+  const expect = (field: string, text: string, parse: (text: string) => unknown, expected: string): void => {
+    const problem = text.trim() ? problemOf(parse, text) : `${MISSING} ${expected}.`;
     if (problem) errors[field] = problem;
   };
   if (way === 'pattern') expect('pattern', panel.pattern, parsePattern, 'a pattern');

@@ -17,7 +17,7 @@ function drawn(kind: PanelKind, lines: PanelLine[], more: Partial<LayoutPanel> =
   return panelGroup({ panel, title: HOSTILE, note: '', lines, message, colorOf: () => '#2f6fd0' }, COLORS);
 }
 
-const count = (svg: string, what: string): number => svg.split(what).length - 1;
+const count = (svg: string, part: string): number => svg.split(part).length - 1;
 
 describe('a panel as SVG', () => {
   it('has a bar for each line with a value', () => {

@@ -49,9 +49,9 @@ const lineY = (line: number): number => BODY + LINE * (line + 1);
 
 /** The first lines that have room, and how many more there are. */
 function fitting<T>(rows: readonly T[], colors: Colors, draw: (row: T, i: number) => string): string {
-  const shown = rows.length > MAX_LINES ? rows.slice(0, MAX_LINES - 1) : rows;
-  const more = rows.length > shown.length ? text(MARGIN, lineY(shown.length), `and ${rows.length - shown.length} more`, colors.soft) : '';
-  return shown.map(draw).join('') + more;
+  const shownRows = rows.length > MAX_LINES ? rows.slice(0, MAX_LINES - 1) : rows;
+  const more = rows.length > shownRows.length ? text(MARGIN, lineY(shownRows.length), `and ${rows.length - shownRows.length} more`, colors.soft) : '';
+  return shownRows.map(draw).join('') + more;
 }
 
 const textLines = (message: string, colors: Colors): string =>
@@ -74,8 +74,8 @@ function bars({ panel, lines, colorOf }: PanelPicture, colors: Colors): string {
 }
 
 function scalar({ panel, lines }: PanelPicture, colors: Colors): string {
-  const { value, text: what } = scalarOf(panel, lines);
-  return text(MARGIN, HEIGHT / 2, formatValue(value, lines[0]?.unit ?? ''), colors.text, 'font-size="30" font-weight="650"') + text(MARGIN, HEIGHT / 2 + 24, what, colors.soft);
+  const { value, text: caption } = scalarOf(panel, lines);
+  return text(MARGIN, HEIGHT / 2, formatValue(value, lines[0]?.unit ?? ''), colors.text, 'font-size="30" font-weight="650"') + text(MARGIN, HEIGHT / 2 + 24, caption, colors.soft);
 }
 
 function table({ panel, lines }: PanelPicture, colors: Colors): string {
@@ -123,14 +123,14 @@ function scatter({ panel, lines, colorOf }: PanelPicture, colors: Colors): strin
 }
 
 function histogram({ panel, lines, colorOf }: PanelPicture, colors: Colors): string {
-  const found = histogramBins(panel, lines);
-  if (!found) return textLines('No values yet.', colors);
-  const scales = histogramScales(found, lines[0]?.unit ?? '', TICKS_ACROSS, TICKS_UP);
+  const bins = histogramBins(panel, lines);
+  if (!bins) return textLines('No values yet.', colors);
+  const scales = histogramScales(bins, lines[0]?.unit ?? '', TICKS_ACROSS, TICKS_UP);
   const x = (value: number): number => PLACE.left + scales[0].place(value) * PLACE.width;
   const y = (value: number): number => PLACE.top + (1 - scales[1].place(value)) * PLACE.height;
-  const drawn = found.counts[0]!.flatMap((_, bin) => {
-    const [left, right] = [x(found.min + bin * found.width), x(found.min + (bin + 1) * found.width)];
-    return partsOf(found, bin).map(
+  const drawn = bins.counts[0]!.flatMap((_, bin) => {
+    const [left, right] = [x(bins.min + bin * bins.width), x(bins.min + (bin + 1) * bins.width)];
+    return partsOf(bins, bin).map(
       ({ line, from, to }) => `<rect x="${round(left + 0.5)}" y="${round(y(to))}" width="${round(Math.max(1, right - left - 1))}" height="${round(Math.max(0, y(from) - y(to)))}" fill="${colorOf(lines[line]!.slot)}"/>`,
     );
   });

@@ -55,8 +55,8 @@ it('metrics that match a pattern are expressions of them', () => {
 
 it('a pattern makes one panel, or one for each match', () => {
   expect(metricsOf(panel({ pattern: 'loss' }), NAMES).map(({ text }) => text)).toEqual(['loss', '"train/loss"']);
-  const shown = shownPanels(panel({ pattern: 'loss', each: true }), NAMES);
-  expect(shown.map(({ id, metrics, pattern }) => [id, metrics, pattern])).toEqual([
+  const panels = shownPanels(panel({ pattern: 'loss', each: true }), NAMES);
+  expect(panels.map(({ id, metrics, pattern }) => [id, metrics, pattern])).toEqual([
     ['p:loss', ['loss'], ''],
     ['p:"train/loss"', ['"train/loss"'], ''],
   ]);
@@ -73,11 +73,11 @@ it('a panel with a metric of the system is over time, because that has no steps'
 describe('lines', () => {
   it('have a unit, and the label of what differs', () => {
     const metrics = metricsOf(panel({ metrics: ['gpu.*.powerWatts / gpu.*.gpu'] }), NAMES);
-    const found = new Map([
+    const sources = new Map([
       ['system:gpu.*.powerWatts', [line({ device: '0' }, 100, 200), line({ device: '1' }, 300, 400)]],
       ['system:gpu.*.gpu', [line({ device: '1' }, 3, 4), line({ device: '0' }, 50, 0)]],
     ]);
-    const lines = linesOf(metrics, found, [run('r')]);
+    const lines = linesOf(metrics, sources, [run('r')]);
     expect(lines.map(({ label, unit, points: { y } }) => [label, unit, y])).toEqual([
       ['device 0', 'W/%', [2, null]],
       ['device 1', 'W/%', [100, 100]],
@@ -86,11 +86,11 @@ describe('lines', () => {
 
   it('join a metric of each device with one of its host, and leave out what has no partner', () => {
     const metrics = metricsOf(panel({ metrics: ['gpu.*.gpu - loss'] }), NAMES);
-    const found = new Map([
+    const sources = new Map([
       ['system:gpu.*.gpu', [line({ host: 'a', device: '0' }, 5), line({ host: 'a', device: '1' }, 6), line({ host: 'b', device: '0' }, 7)]],
       ['logged:loss', [line({ host: 'a', rank: 0 }, 1)]],
     ]);
-    expect(linesOf(metrics, found, [run('r')]).map(({ points: { y } }) => y)).toEqual([[4], [5]]);
+    expect(linesOf(metrics, sources, [run('r')]).map(({ points: { y } }) => y)).toEqual([[4], [5]]);
   });
 
   it('have different ids, whatever is named twice or recorded twice', () => {

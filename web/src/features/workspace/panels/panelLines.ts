@@ -46,7 +46,7 @@ export interface PanelMetric {
 }
 
 /** The metrics that the expressions need, each once. */
-export const neededFor = (metrics: readonly PanelMetric[]): KnownMetric[] => [...new Map(metrics.flatMap((one) => one.metrics.map((metric) => [metricId(metric), metric]))).values()];
+export const neededFor = (metrics: readonly PanelMetric[]): KnownMetric[] => [...new Map(metrics.flatMap((metric) => metric.metrics.map((metric) => [metricId(metric), metric]))).values()];
 
 /** The expressions of a panel, with those across at the end. Throws a SyntaxProblem. */
 export function metricsOf(panel: LayoutPanel, names: MetricNames): PanelMetric[] {
@@ -74,9 +74,9 @@ export function matchesOf(pattern: string, { logged, system }: MetricNames): str
 export function shownPanels(panel: LayoutPanel, names: MetricNames): LayoutPanel[] {
   if (!panel.pattern || !panel.each) return [panel];
   try {
-    const found = matchesOf(panel.pattern, names).slice(0, MAX_MATCHES);
-    if (found.length === 0) return [panel]; // it says that nothing matches
-    return found.map((text) => ({ ...panel, id: `${panel.id}:${text}`, title: '', pattern: '', metrics: [text] }));
+    const matches = matchesOf(panel.pattern, names).slice(0, MAX_MATCHES);
+    if (matches.length === 0) return [panel]; // it says that nothing matches
+    return matches.map((text) => ({ ...panel, id: `${panel.id}:${text}`, title: '', pattern: '', metrics: [text] }));
   } catch (problem) {
     if (problem instanceof SyntaxProblem) return [panel]; // it says what is wrong
     throw problem;
@@ -85,12 +85,12 @@ export function shownPanels(panel: LayoutPanel, names: MetricNames): LayoutPanel
 
 /** What x counts: samples of the system have no steps, so a panel with some is over time. */
 export const xOf = (panel: LayoutPanel, metrics: readonly PanelMetric[]): PanelX =>
-  panel.x !== 'wall' && metrics.some((one) => one.metrics.some(({ source }) => source === 'system')) ? 'relative' : panel.x;
+  panel.x !== 'wall' && metrics.some((metric) => metric.metrics.some(({ source }) => source === 'system')) ? 'relative' : panel.x;
 
 /** The lines of expressions from those of their metrics. `named`: by their runs, in the colours of these. */
-export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, runs: readonly OverlayRun[], named = runs.length > 1): PanelLine[] {
+export function linesOf(metrics: readonly PanelMetric[], sources: SourceLines, runs: readonly OverlayRun[], named = runs.length > 1): PanelLine[] {
   const lines = metrics.flatMap((metric, index) => {
-    const parts = metric.metrics.map((one) => found.get(metricId(one)) ?? []);
+    const parts = metric.metrics.map((part) => sources.get(metricId(part)) ?? []);
     return joined(parts).map((row) => ({ metric, index, subject: row.subject, points: combined(metric.expression, row.points) }));
   });
   const names = new Map(runs.map(({ id, name }) => [id, name]));
@@ -111,10 +111,10 @@ const isLogged = ({ metrics }: PanelMetric): boolean => metrics.length === 1 && 
 
 /** An id that is not in `ids`, which gets it: two writers of a host may record the same metric. */
 function unique(id: string, ids: Set<string>): string {
-  let found = id;
-  for (let i = 2; ids.has(found); i++) found = `${id}/${i}`;
-  ids.add(found);
-  return found;
+  let freeId = id;
+  for (let i = 2; ids.has(freeId); i++) freeId = `${id}/${i}`;
+  ids.add(freeId);
+  return freeId;
 }
 
 /** Slots in one round of colours: those of the next round are dashed. */
@@ -129,10 +129,10 @@ interface Row {
 
 /** For each subject of the most detailed metric, the points of all metrics about it; subjects that one of them lacks are left out. */
 function joined(parts: readonly (readonly SourceLine[])[]): Row[] {
-  const lead = parts.reduce((most, one) => (one.length > most.length ? one : most), parts[0] ?? []);
+  const lead = parts.reduce((most, part) => (part.length > most.length ? part : most), parts[0] ?? []);
   return lead.flatMap(({ subject, points }) => {
-    const found = parts.map((part) => (part === lead ? points : part.find((line) => fits(line.subject, subject))?.points));
-    return found.every((one) => one !== undefined) ? [{ subject, points: found }] : [];
+    const operands = parts.map((part) => (part === lead ? points : part.find((line) => fits(line.subject, subject))?.points));
+    return operands.every((operand) => operand !== undefined) ? [{ subject, points: operands }] : [];
   });
 }
 

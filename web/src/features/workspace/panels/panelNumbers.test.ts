@@ -5,8 +5,8 @@ import { acrossOf, bins, pairs, percentiles, statisticOf, valuesOf } from './pan
 const points = (x: number[], y: (number | null)[], n: number[] | null = null): Points => ({ x, y, low: null, high: null, n });
 
 it('statistics count a bucket as the samples in it, and no gaps', () => {
-  const some = points([0, 1, 2, 3], [1, null, 4, null], [3, 0, 1, 0]);
-  expect((['last', 'min', 'mean', 'max'] as const).map((one) => statisticOf(some, one))).toEqual([4, 1, 7 / 4, 4]);
+  const curve = points([0, 1, 2, 3], [1, null, 4, null], [3, 0, 1, 0]);
+  expect((['last', 'min', 'mean', 'max'] as const).map((statistic) => statisticOf(curve, statistic))).toEqual([4, 1, 7 / 4, 4]);
   expect(statisticOf(points([], []), 'mean')).toBeNull();
 });
 
@@ -25,9 +25,9 @@ it('pairs are of the values at the same x', () => {
 
 describe('bins', () => {
   it('cover all values, the highest in the last', () => {
-    const found = bins([{ values: [0, 1, 2, 10], weights: null }, { values: [10], weights: [5] }])!;
-    expect([found.min, found.width]).toEqual([0, 2]);
-    expect(found.counts).toEqual([
+    const histogram = bins([{ values: [0, 1, 2, 10], weights: null }, { values: [10], weights: [5] }])!;
+    expect([histogram.min, histogram.width]).toEqual([0, 2]);
+    expect(histogram.counts).toEqual([
       [2, 1, 0, 0, 1],
       [0, 0, 0, 0, 5],
     ]);

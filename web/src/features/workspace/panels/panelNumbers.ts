@@ -62,18 +62,18 @@ export function bins(lines: readonly { values: readonly number[]; weights: reado
   const number = max > min ? Math.min(MAX_BINS, Math.max(5, Math.ceil(Math.sqrt(count)))) : 1;
   const width = max > min ? (max - min) / number : Math.abs(max) || 1;
   const counts = lines.map(({ values, weights }) => {
-    const found = new Array<number>(number).fill(0);
+    const counts = new Array<number>(number).fill(0);
     values.forEach((value, i) => {
       const bin = Math.min(number - 1, Math.floor((value - min) / width));
-      found[bin]! += weights?.[i] ?? 1;
+      counts[bin]! += weights?.[i] ?? 1;
     });
-    return found;
+    return counts;
   });
   return { min: max > min ? min : min - width / 2, width, counts };
 }
 
 /** The values of a line that are not gaps, with how many samples each stands for. */
 export function valuesOf({ y, n }: Points): { values: number[]; weights: number[] | null } {
-  const places = [...y.keys()].filter((i) => y[i] !== null && y[i] !== undefined);
-  return { values: places.map((i) => y[i]!), weights: n && places.map((i) => n[i]!) };
+  const indexes = [...y.keys()].filter((i) => y[i] !== null && y[i] !== undefined);
+  return { values: indexes.map((i) => y[i]!), weights: n && indexes.map((i) => n[i]!) };
 }

@@ -15,8 +15,8 @@ export function scaleOf(values: readonly number[], chosen: YAxis, count: number)
   const extreme = (pick: (a: number, b: number) => number): number | null => (drawable.length > 0 ? drawable.reduce((a, b) => pick(a, b)) : null);
   const [low, high] = rangeOf(axis, extreme(Math.min), extreme(Math.max), () => [...drawable]);
   const level = levelOf(axis);
-  const place = (value: number): number => (level(value) - level(low)) / (level(high) - level(low));
+  const share = (value: number): number => (level(value) - level(low)) / (level(high) - level(low));
   const ticks = yTicks(axis, low, high, Math.max(2, count));
   const texts = yLabels(axis, ticks);
-  return { place, ticks: ticks.map((tick, i) => ({ at: place(tick), text: texts[i]! })) };
+  return { place: share, ticks: ticks.map((tick, i) => ({ at: share(tick), text: texts[i]! })) };
 }

@@ -78,16 +78,16 @@ export function deviceIn(pattern: string, key: string): string | null {
   const last = pieces.pop()!;
   const end = key.length - last.length;
   if (!key.startsWith(first) || !key.endsWith(last)) return null;
-  const found: string[] = [];
+  const parts: string[] = [];
   let at = first.length;
   for (const piece of pieces) {
-    const place = key.indexOf(piece, at + 1);
-    if (place < 0) return null;
-    found.push(key.slice(at, place));
-    at = place + piece.length;
+    const index = key.indexOf(piece, at + 1);
+    if (index < 0) return null;
+    parts.push(key.slice(at, index));
+    at = index + piece.length;
   }
   if (end <= at) return null;
-  return [...found, key.slice(at, end)].join('.');
+  return [...parts, key.slice(at, end)].join('.');
 }
 
 /** The API's glob for a metric of the system: only `*` has a meaning in it. */
@@ -97,9 +97,9 @@ export const globOf = (name: string): string => name.replace(/[?[]/g, (letter) =
 export function runLines(points: RunPoints, x: PanelX, width: number | null, runs: readonly OverlayRun[]): SourceLine[] {
   const isTime = x === 'relative' || x === 'wall';
   return runs.flatMap(({ id }) => {
-    const found = points.get(id);
-    if (!found) return [];
-    return [{ subject: { run: id, host: null, rank: null, device: null }, points: isTime && width !== null ? centred(found, width) : found }];
+    const runPoints = points.get(id);
+    if (!runPoints) return [];
+    return [{ subject: { run: id, host: null, rank: null, device: null }, points: isTime && width !== null ? centred(runPoints, width) : runPoints }];
   });
 }
 
@@ -114,7 +114,7 @@ export interface PanelAxis {
 
 /** The lines of metrics for each device and rank of the first runs, by `metricId`. */
 export async function loadDevices(metrics: readonly KnownMetric[], { x, log, zoom }: PanelAxis, runs: readonly OverlayRun[], entity: string | null, signal: AbortSignal): Promise<SourceLines> {
-  const found = new Map<string, SourceLine[]>(metrics.map((metric) => [metricId(metric), []]));
+  const linesById = new Map<string, SourceLine[]>(metrics.map((metric) => [metricId(metric), []]));
   const system = metrics.filter(({ source }) => source === 'system');
   const logged = metrics.filter(({ source }) => source === 'logged');
   await Promise.all(
@@ -125,10 +125,10 @@ export async function loadDevices(metrics: readonly KnownMetric[], { x, log, zoo
         logged.length > 0 ? get<Logged>(runPath(key, '/history'), { keys: namesFor(logged, x), max_points: MAX_POINTS, ...(zoom && x === 'step' && { first_step: Math.floor(zoom.min), last_step: Math.ceil(zoom.max) }), ...(log && { scale: 'log' }) }, signal) : null,
       ]);
       const lines = rows && fromLogged(rows);
-      for (const metric of metrics) found.get(metricId(metric))!.push(...deviceLines(metric, x, run, sampled, lines));
+      for (const metric of metrics) linesById.get(metricId(metric))!.push(...deviceLines(metric, x, run, sampled, lines));
     }),
   );
-  return found;
+  return linesById;
 }
 
 /** The times of a part of an axis of times. */

@@ -10,8 +10,8 @@ import { scaleOf, type PanelScale } from './panelScale';
 
 /** A line of each percentile. */
 export function percentileLines(panel: LayoutPanel, lines: readonly PanelLine[]): Line[] {
-  const found = percentiles(lines.map(({ points }) => points), panel.percentiles);
-  return found.map((points, slot) => ({ id: `p${panel.percentiles[slot]}`, label: `${panel.percentiles[slot]} %`, slot, points }));
+  const curves = percentiles(lines.map(({ points }) => points), panel.percentiles);
+  return curves.map((points, slot) => ({ id: `p${panel.percentiles[slot]}`, label: `${panel.percentiles[slot]} %`, slot, points }));
 }
 
 /** A point of a scatter plot. */
@@ -63,9 +63,9 @@ export function barsOf(panel: LayoutPanel, lines: readonly PanelLine[]): Bar[] {
 /** The number of a panel, and what it is. */
 export function scalarOf(panel: LayoutPanel, lines: readonly PanelLine[]): { value: number | null; text: string } {
   const values = lines.map(({ points }) => statisticOf(points, panel.statistic)).filter((value) => value !== null);
-  const what = panel.scope === 'runs' ? 'runs' : 'devices';
+  const noun = panel.scope === 'runs' ? 'runs' : 'devices';
   const how = panel.statistic === 'last' ? 'mean of the last values' : panel.statistic;
-  const text = values.length === 1 ? `${panel.statistic}${lines.length > 1 ? ` of 1 of ${lines.length} ${what}` : ''}` : `${how} of ${values.length} ${what}`;
+  const text = values.length === 1 ? `${panel.statistic}${lines.length > 1 ? ` of 1 of ${lines.length} ${noun}` : ''}` : `${how} of ${values.length} ${noun}`;
   return { value: acrossOf(values, panel.statistic), text };
 }
 
@@ -77,7 +77,7 @@ export function tableOf(panel: LayoutPanel, lines: readonly PanelLine[]): { head
   const [subject, single] = [panel.scope === 'runs' ? 'Run' : 'Device', metrics.length === 1];
   return {
     head: [subject, ...(single ? STATISTICS : metrics.map(([, text]) => `${text} (${panel.statistic})`))],
-    rows: rows.map((of) => [of[0]!.subjectLabel, ...(single ? STATISTICS.map((one) => value(of[0], one)) : metrics.map(([metric]) => value(of.find((line) => line.metric === metric), panel.statistic)))]),
+    rows: rows.map((of) => [of[0]!.subjectLabel, ...(single ? STATISTICS.map((statistic) => value(of[0], statistic)) : metrics.map(([metric]) => value(of.find((line) => line.metric === metric), panel.statistic)))]),
   };
 }
 

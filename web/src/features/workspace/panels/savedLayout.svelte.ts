@@ -30,11 +30,11 @@ export class SavedLayout {
     this.state = 'loading';
     this.problem = '';
     try {
-      const found = await this.shelf.load();
-      this.own = found.own;
-      this.published = found.published;
-      this.mayPublish = found.mayPublish;
-      this.history.reset((found.own ?? found.published)?.layout ?? EMPTY);
+      const saved = await this.shelf.load();
+      this.own = saved.own;
+      this.published = saved.published;
+      this.mayPublish = saved.mayPublish;
+      this.history.reset((saved.own ?? saved.published)?.layout ?? EMPTY);
       this.state = 'saved';
     } catch (problem) {
       this.problem = reasonOf(problem);
