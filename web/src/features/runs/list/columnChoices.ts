@@ -14,7 +14,7 @@ export interface ColumnChoice {
 const of = (names: readonly string[], prefix: string, section: string): ColumnChoice[] =>
   names.filter((name) => name.startsWith(prefix)).map((name) => ({ name, title: name.slice(prefix.length), section, hint: '' }));
 
-/** All columns, by section: `fields` are those of the runs, `shown` may have some that no run has any more. */
+/** All columns, by section: `fields` are those of the runs, `shownColumns` may have some that no run has any more. */
 export function columnChoices(fields: readonly string[], shownColumns: readonly string[]): ColumnChoice[] {
   const names = [...new Set([...fields, ...shownColumns])];
   const lines = new Set([...fields.filter((name) => name.startsWith('summary.')).map((name) => SPARKLINE + name.slice('summary.'.length)), ...shownColumns.filter((name) => name.startsWith(SPARKLINE))]);

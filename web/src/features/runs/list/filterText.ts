@@ -200,7 +200,7 @@ const OPEN_NUMBER = /^[+-]?\d*\.?\d*(?:\.|e[+-]?|[+-])$/i;
 
 /**
  * Whether the last term can only be the beginning of one: what would be searched for meanwhile is not what the user
- * means. `known`: fields and statistics by name.
+ * means. `names`: fields and statistics by name.
  */
 export function isBeginning(text: string, names: readonly string[]): boolean {
   const last = termsOf(text).at(-1);
