@@ -157,14 +157,12 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         now = _held(same, now, judged)
         kept.append(now)
         changes += _changes(same, now, judged)
-    for kept_finding in (each for each in earlier if each.finding.to_ms is None):
-        if _is_held(kept_finding, kept_finding.seen_ms, judged) and not _is_explained(
-            kept_finding.finding, judged.findings
-        ):
-            kept.append(kept_finding)
+    for absent in (each for each in earlier if each.finding.to_ms is None):
+        if _is_held(absent, absent.seen_ms, judged) and not _is_explained(absent.finding, judged.findings):
+            kept.append(absent)
         else:
-            changes.append(_vanished(kept_finding, judged))
-            retracted.append(_retracted(kept_finding))
+            changes.append(_vanished(absent, judged))
+            retracted.append(_retracted(absent))
     hours = lost_hours([each.finding for each in kept], judged.up_to_ms, judged.device_hours or None)
     result = KeptResult(
         run_id=judged.run_id,
