@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -94,14 +96,18 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=3, help="starts of each; default: 3")
     times = parser.parse_args().times
     print("| | ready, s | CPU until then, s | memory, MB | processes | threads |\n|---|---|---|---|---|---|")
+    programs = os.pathsep.join((sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)))
     for name, (path, text) in COMMANDS.items():
-        if shutil.which(text.split()[0]) is None:
+        program = shutil.which(text.split()[0], path=programs)
+        if program is None:
+            print(f"{name}: not installed", file=sys.stderr)
             continue
         with tempfile.TemporaryDirectory() as folder:
             starts = []
             for _ in range(times + 1):  # the first, which makes its files, does not count
                 port = free_port()
-                starts.append(measure(path, text.format(port=port, folder=folder).split(), port))
+                _, *options = text.format(port=port, folder=folder).split()
+                starts.append(measure(path, [program, *options], port))
             best = min(starts[1:], key=lambda start: start.cpu_s)
         print(
             f"| {name} | {best.ready_s:.2f} | {best.cpu_s:.2f} | {best.memory_mb:.0f} | {best.processes} "
