@@ -11,13 +11,14 @@ from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.artifact_names import MAX_PATH
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.routes.small_contents import SMALL_CONTENTS, Paths, small_contents_response
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
 from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
-from runvitals.server.http.listing import ThePage, stored_page
+from runvitals.server.http.listing import PageRequest, ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.service_parameters import TheAccess, received_files
@@ -143,15 +144,7 @@ def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
 @router.get(PLAIN + "/{name}/{alias}/files", *READS, response_model=models.EntriesPage)
 def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
     """The files and references of a version, by path."""
-    after = page.after or ""
-    entries = access.metadata_store.artifacts.entries.page(version.version.id, after, page.limit + 1)
-    page_entries = entries[: page.limit]
-    following = page_entries[-1].path if len(entries) > page.limit else None
-    return {
-        "files": [_entry(entry) for entry in page_entries],
-        "total": version.version.files,
-        "next": following,
-    }
+    return files_of(access, version, page)
 
 
 @router.get(OWNED + "/{name}/{alias}/content", *DOWNLOADS, response_class=Response)
@@ -190,6 +183,18 @@ def small_contents(request: Request, version_id: TheVersionId, access: TheAccess
 
 def _collection(row: Collection) -> dict[str, Any]:
     return {name: getattr(row, name) for name in models.CollectionSchema.model_fields}
+
+
+def files_of(access: AccessControl, version: CollectionVersion, page: PageRequest) -> dict[str, Any]:
+    """Return a page of the files and references of a version, by path."""
+    after = page.after or ""
+    entries = access.metadata_store.artifacts.entries.page(version.version.id, after, page.limit + 1)
+    page_entries = entries[: page.limit]
+    return {
+        "files": [_entry(entry) for entry in page_entries],
+        "total": version.version.files,
+        "next": page_entries[-1].path if len(entries) > page.limit else None,
+    }
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

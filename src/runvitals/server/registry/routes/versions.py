@@ -12,12 +12,12 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifact_models import EntriesPage
+from runvitals.server.artifacts.routes.artifacts import files_of
 from runvitals.server.artifacts.routes.portfolios import source_of
 from runvitals.server.artifacts.routes.small_contents import SMALL_CONTENTS, Paths, small_contents_response
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
     CollectionVersion,
-    Entry,
     UnknownArtifact,
 )
 from runvitals.server.files.routes.bucket_redirect import bucket_redirect
@@ -252,21 +252,7 @@ def unlink(registry: TheRegistryOfPath, collection: TheCollection, version: TheL
 @router.get(f"{VERSION}/files", *requires("registry:read"), response_model=EntriesPage)
 def files(registry: TheRegistryOfPath, version: TheLinkedVersion, page: ThePage) -> dict[str, Any]:
     """The files and references of a version, by path."""
-    entries = registry.access.metadata_store.artifacts.entries.page(
-        version.version.id, page.after or "", page.limit + 1
-    )
-    page_entries = entries[: page.limit]
-    following = page_entries[-1].path if len(entries) > page.limit else None
-    return {
-        "files": [_entry(entry) for entry in page_entries],
-        "total": version.version.files,
-        "next": following,
-    }
-
-
-def _entry(entry: Entry) -> dict[str, Any]:
-    names = ("path", "digest", "bytes", "reference", "sha256")
-    return {name: getattr(entry, name) for name in names}
+    return files_of(registry.access, version, page)
 
 
 @router.get(
