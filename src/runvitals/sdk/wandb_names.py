@@ -72,8 +72,8 @@ def absence_error(owner: str, name: str) -> AttributeError:
         name: the name that was asked for.
 
     Example:
-        >>> absence_error("module", "visualize").args[0][:50]
-        'runvitals does not have wandb.visualize; instead: '
+        >>> absence_error("module", "Bokeh").args[0]
+        'runvitals does not have wandb.Bokeh; instead: log an Html page of the figure'
     """
     instead = ABSENT[owner].get(name)
     if instead is not None:

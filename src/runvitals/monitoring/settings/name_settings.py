@@ -55,7 +55,7 @@ def run_identifier(value: Any) -> str:
 
     Example:
         >>> run_identifier("my run/1")
-        'my-run-1-4f4f6ae3'
+        'my-run-1-8ee8c7b1'
     """
     text = _text_of(value)
     plain = "".join(letter if letter in _ID else "-" for letter in text).lstrip(".-")

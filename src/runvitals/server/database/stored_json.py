@@ -19,8 +19,8 @@ def stored_object(text: str, what: str) -> dict[str, Any]:
         what: what it belongs to, for the log.
 
     Example:
-        >>> stored_object('{"lr": ', "the configuration of run 7")
-        {'damaged': "invalid JSON at character 7: ''"}
+        >>> stored_object("[0.1]", "the configuration of run 7")
+        {'damaged': 'not a JSON object'}
     """
     value, fault = _parse(text)
     if fault is None and not isinstance(value, dict):

@@ -56,8 +56,8 @@ def read(output: bytes) -> SmiLog:
     Example:
         >>> log = read(b"<nvidia_smi_log><gpu><temperature><gpu_temp>41 C</gpu_temp></temperature></gpu>"
         ...            b"</nvidia_smi_log>")
-        >>> log.gpus[0].fields
-        {'temperature.gpu_temp': '41 C'}
+        >>> log.gpus[0].fields["temperature.gpu_temp"]
+        '41 C'
     """
     text = output.decode("utf-8", "replace")
     end = text.rfind(_END)

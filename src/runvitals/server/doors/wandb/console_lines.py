@@ -17,7 +17,7 @@ def console_record(line: str, now_ms: int) -> dict[str, Any]:
 
     Example:
         >>> console_record("ERROR 2026-08-21T10:00:00.250000 loss is NaN", 0)
-        {'t': 1787306400250, 'stream': 2, 'text': 'loss is NaN\\n'}
+        {'t': 1787306400250, 'stream': 2, 'text': 'loss is NaN\n'}
     """
     match = _LINE.match(line)
     time_ms, stream, text = now_ms, _STDOUT, line

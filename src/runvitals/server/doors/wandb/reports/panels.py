@@ -100,7 +100,7 @@ def report_id(text: object) -> str:
 
     Example:
         >>> report_id("44qsingjbe6"), report_id("A-b")
-        ('44qsingjbe6', 'x4e5b7d83df')
+        ('44qsingjbe6', 'xb05dd069d0')
     """
     name = str(text or "")
     if re.fullmatch("[a-z0-9]{4,24}", name):
