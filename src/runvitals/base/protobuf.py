@@ -131,7 +131,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 def to_signed(value: int) -> int:
     """Return a varint of type int32 or int64.
 
-    >>> signed(0xFFFFFFFFFFFFFFFF)
+    >>> to_signed(0xFFFFFFFFFFFFFFFF)
     -1
     """
     return value - (1 << 64) if value >> 63 else value

@@ -99,7 +99,7 @@ def rename(key: str, host_memory: bool) -> tuple[str, float] | None:
 def rename_all(keys: Collection[str]) -> dict[str, tuple[str, float]]:
     """`rename` for the keys of one host. Keys without a name in MLflow are omitted.
 
-    >>> renamed(["cpu.mean", "system.load1"])
+    >>> rename_all(["cpu.mean", "system.load1"])
     {'cpu.mean': ('system/cpu_utilization_percentage', 1.0)}
     """
     host_memory = OF_HOST in keys

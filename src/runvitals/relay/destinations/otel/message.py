@@ -52,7 +52,7 @@ class Protobuf:
         """Return how many points a response rejects, and why.
 
         Example:
-            >>> Protobuf().complaint(bytes.fromhex("0a0708031203626164"))
+            >>> Protobuf().partial_success(bytes.fromhex("0a0708031203626164"))
             (3, 'bad')
         """
         rejected, why = 0, ""
