@@ -37,6 +37,9 @@ def test_runs_and_their_history(api: runvitals.Api, tmp_path: Path) -> None:
     assert (len(runs), runs[0].name) == (1, "try 2")
     assert (len(api.runs("digits", lazy=False)), [run.id for run in api.runs("digits")[:1]]) == (2, ["x1"])
     assert [run.id for run in api.runs("digits", order="+summary_metrics.loss")] == ["x2", "x1"]
+    assert [run.id for run in api.runs("digits", order="state,-name")] == ["x2", "x1"]
+    with pytest.raises(ValueError, match="cannot order runs by '--name'"):
+        api.runs("digits", order="--name")
     run = api.run("team/digits/runs/x1")
     assert (run.config, run.summary["loss"], run.tags, run.project) == ({"lr": 0.1}, 0.5, ["a"], "digits")
     rows = [(row["_step"], row.get("loss"), row.get("accuracy")) for row in run.scan_history()]

@@ -10,6 +10,7 @@ import shutil
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from ipaddress import ip_address
 from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError, URLError
@@ -233,7 +234,7 @@ def _asked_identity(address: str, timeout_s: float) -> ContentIdentity:
 @contextmanager
 def _web(address: str, method: str, timeout_s: float) -> Iterator[Any]:
     try:
-        with _OPENER.open(Request(address, method=method), timeout=timeout_s) as response:
+        with _opener().open(Request(address, method=method), timeout=timeout_s) as response:
             yield response
     except URLError as error:
         if isinstance(error, HTTPError):
@@ -260,17 +261,21 @@ class _CheckedAddresses(HTTPRedirectHandler):
     https_request = http_request
 
 
-_OPENER: Final = OpenerDirector()
-for _handler in (
-    ProxyHandler,
-    HTTPHandler,
-    HTTPSHandler,
-    HTTPDefaultErrorHandler,
-    HTTPErrorProcessor,
-    UnknownHandler,
-    _CheckedAddresses,
-):  # fmt: skip - no other schemes: who logged an artifact may redirect to any
-    _OPENER.add_handler(_handler())
+@cache
+def _opener() -> OpenerDirector:
+    """Return what opens web addresses, and no others: who logged an artifact may redirect to any."""
+    opener = OpenerDirector()
+    for handler in (
+        ProxyHandler,
+        HTTPHandler,
+        HTTPSHandler,  # loads the certificates of authorities
+        HTTPDefaultErrorHandler,
+        HTTPErrorProcessor,
+        UnknownHandler,
+        _CheckedAddresses,
+    ):
+        opener.add_handler(handler())
+    return opener
 
 
 def _web_identity(address: str, headers: Any) -> ContentIdentity:

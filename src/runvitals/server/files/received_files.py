@@ -37,7 +37,7 @@ _UNUSED_PER_TURN = 1000
 _RESERVED_AT_ONCE = 16 << 20
 """A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
-AT_ONCE = 4
+SMALL_FILES_AT_ONCE = 4
 """Small files of one request that a bucket is given, or asked for, at the same time."""
 
 _Content: TypeAlias = tuple[int, str]
@@ -241,7 +241,7 @@ class ReceivedFiles:
                 with suppress(FileNotFoundError):
                     os.unlink(path)
 
-        with ThreadPoolExecutor(AT_ONCE) as threads:
+        with ThreadPoolExecutor(SMALL_FILES_AT_ONCE) as threads:
             list(threads.map(take, contents.items()))
 
     @contextmanager

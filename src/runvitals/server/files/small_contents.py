@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from runvitals.model import small_files
 from runvitals.model.limits import PIECE_BYTES, SMALL_FILE_BYTES
-from runvitals.server.files.received_files import AT_ONCE, ReceivedFiles
+from runvitals.server.files.received_files import SMALL_FILES_AT_ONCE, ReceivedFiles
 from runvitals.server.files.storage.stored_files import StoredFile
 
 
@@ -38,6 +38,6 @@ def small_contents(files: ReceivedFiles, readable_files: Iterable[StoredFile]) -
     if files.in_folder:
         contents = list(map(read, chosen.values()))
     else:
-        with ThreadPoolExecutor(AT_ONCE) as threads:
+        with ThreadPoolExecutor(SMALL_FILES_AT_ONCE) as threads:
             contents = list(threads.map(read, chosen.values()))
     return {sha256: content for sha256, content in zip(chosen, contents, strict=True) if content is not None}

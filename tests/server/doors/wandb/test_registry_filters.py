@@ -8,6 +8,8 @@ import pytest
 
 from runvitals.model.mongo_fields import BadFilter
 from runvitals.server.doors.wandb import registry_filters as conditions
+from runvitals.server.doors.wandb.artifact_lists import order_name
+from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.registry_filters import compile_filter
 
 FIELDS = {
@@ -75,3 +77,10 @@ def test_which_rows_a_filter_selects(expected: object, holds: bool) -> None:
 def test_what_is_wrong_with_a_filter(text: str, message: str) -> None:
     with pytest.raises(BadFilter, match=message.replace("(", r"\(").replace("$", r"\$")):
         compile_filter(text, FIELDS)
+
+
+def test_an_order_has_one_direction() -> None:
+    assert [order_name(order, ["created_at"]) for order in ("createdAt", "-created_at")] == ["created_at"] * 2
+    for order in ("--created_at", "+-created_at", "-", "name"):
+        with pytest.raises(InvalidArgument, match="cannot sort by"):
+            order_name(order, ["created_at"])

@@ -10,17 +10,12 @@ from runvitals.errors import CommError, UnsupportedArgument
 from runvitals.model.artifacts import UnknownArtifact
 from runvitals.model.errors import UnknownRun
 from runvitals.model.mongo_filter import parse_filters
+from runvitals.model.mongo_order import parse_order
 from runvitals.readers.servers import Client
 from runvitals.readers.servers.wandb.api_run import ApiRun
 from runvitals.sdk import wandb_names
 from runvitals.sdk.artifacts.artifact import Artifact
 from runvitals.sdk.start import resolve_settings
-
-_FIELDS = {
-    "created_at": "started_ms", "createdAt": "started_ms", "heartbeat_at": "ended_ms", "display_name": "name",
-    "displayName": "name", "name": "name", "state": "state", "duration": "duration_ms",
-}  # fmt: skip
-_PREFIXES = {"summary_metrics.": "summary.", "summaryMetrics.": "summary.", "config.": "config."}
 
 
 class RunNotFound(CommError, UnknownRun):
@@ -88,13 +83,14 @@ class Api:
         Args:
             path: `project` or `entity/project`.
             filters: in the language of MongoDB, as in W&B's class. The server evaluates them.
-            order: a field, with + or - before it: `-created_at`, `+summary_metrics.loss`.
+            order: up to four fields, each with + or - before it: `-created_at`, `state,-config.lr`.
             per_page, include_sweeps, lazy: ignored; pages and values are fetched as needed.
 
         Raises:
             ValueError: an unknown field or operator, or an operand that it cannot have.
         """
         parse_filters(json.dumps(filters or {}))
+        parse_order(order)
         entity, _, project = (path or "").rstrip("/").rpartition("/")
         return ApiRuns(
             self._client,
@@ -207,10 +203,9 @@ class ApiRuns:
         self._runs = runs
 
     def _fetch(self) -> Iterator[ApiRun]:
-        sort = _sort_key(self._order.lstrip("+-"))
-        descending = self._order.startswith("-")
+        sort, filters = parse_order(self._order), self._filters
         for run in self._client.runs(
-            self._project, sort=sort, descending=descending, mongo_filter=self._filters
+            self._project, sort=sort.text, descending=sort.descending, mongo_filter=filters
         ):
             if self._entity is None or run.entity in (None, self._entity):
                 yield ApiRun(run)
@@ -230,11 +225,3 @@ class ApiRuns:
     def __getitem__(self, index: slice) -> list[ApiRun]: ...
     def __getitem__(self, index: int | slice) -> ApiRun | list[ApiRun]:
         return self._all()[index]
-
-
-def _sort_key(order: str) -> str:
-    """Return our name of a field that W&B sorts by."""
-    for theirs, ours in _PREFIXES.items():
-        if order.startswith(theirs):
-            return ours + order.removeprefix(theirs).removesuffix(".value")
-    return _FIELDS.get(order, order)

@@ -94,7 +94,7 @@ def order_name(order: str, names: Iterable[str]) -> str:
     Raises:
         InvalidArgument: there is no such order.
     """
-    name = order.lstrip("+-")
+    name = order[1:] if order[:1] in ("+", "-") else order
     name = conditions.SNAKE_CASE.get(name, name)
     if name not in names:
         raise InvalidArgument(f"cannot sort by {order[:60]!r}; expected one of {', '.join(sorted(names))}")
