@@ -75,6 +75,16 @@ def test_the_plan_names_runs_and_metrics(runs: Client) -> None:
     assert any(metric["kind"] == "rate" for metric in plan["system"])
 
 
+def test_the_plan_knows_a_run_that_is_newer_than_the_list_of_runs(tmp_path: Path) -> None:
+    """The page of an ended run requests its plan once."""
+    client = Client(tmp_path)
+    assert client.ask("runs")["total"] == 0
+    training = Training(tmp_path, "new")
+    training.advance(3)
+    training.end()
+    assert client.ask("overlay/plan", runs=["new"])["missing"] == []
+
+
 @pytest.mark.parametrize("points", [20, 100, 1000])
 def test_sampled_buckets_are_those_of_the_run_alone(runs: Client, points: int) -> None:
     keys = ["cpu", "memory_percent", "network.recv"]
