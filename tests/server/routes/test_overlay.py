@@ -75,14 +75,19 @@ def test_the_plan_names_runs_and_metrics(runs: Client) -> None:
     assert any(metric["kind"] == "rate" for metric in plan["system"])
 
 
-def test_the_plan_knows_a_run_that_is_newer_than_the_list_of_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder_exists", [False, True])
+def test_a_run_is_listed_as_soon_as_it_has_a_journal(tmp_path: Path, folder_exists: bool) -> None:
     """The page of an ended run requests its plan once."""
+    if folder_exists:
+        (tmp_path / "runs" / "new").mkdir(parents=True)
     client = Client(tmp_path)
     assert client.ask("runs")["total"] == 0
     training = Training(tmp_path, "new")
     training.advance(3)
     training.end()
     assert client.ask("overlay/plan", runs=["new"])["missing"] == []
+    Training(tmp_path, "newer").advance(3)
+    assert client.ask("runs")["total"] == 2
 
 
 @pytest.mark.parametrize("points", [20, 100, 1000])

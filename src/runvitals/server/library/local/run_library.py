@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -116,7 +116,7 @@ class JournalLibrary(JournalChanges):
         self._edits = RunEdits(directory, edited)
         self._runs: list[Run] = []
         self._trash: list[Run] = []
-        self._listed = CachedRead(self._list_runs)
+        self._listed = CachedRead(self._list_runs, self._list.stamp)
         self._opened: dict[str, OpenedJournal] = {}
         self._summaries = JournalSummaries(directory)
         self._verdicts = JournalVerdicts(directory)
@@ -224,11 +224,7 @@ class JournalLibrary(JournalChanges):
     async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
         """Return those of these runs that match a filter, in the requested order."""
         requested = set(ids)
-        runs = await self._requested(requested, run_filter)
-        if len(runs) < len(requested):
-            # The list may be older than a run whose page is already open: its journal is read anew.
-            self._listed.invalidate()
-            runs = await self._requested(requested, run_filter)
+        runs = matching([run for run in await self.runs() if run.id in requested], run_filter)
         runs_by_id = {
             run.id: NamedRun(
                 run.id,
@@ -241,9 +237,6 @@ class JournalLibrary(JournalChanges):
             for run in runs
         }
         return [runs_by_id[run_id] for run_id in dict.fromkeys(ids) if run_id in runs_by_id]
-
-    async def _requested(self, ids: Collection[str], run_filter: Filter) -> list[Run]:
-        return matching([run for run in await self.runs() if run.id in ids], run_filter)
 
     async def choices(self, run_filter: Filter) -> list[FieldChoice]:
         """Return what a filter of these runs can name, with frequent values."""
