@@ -319,7 +319,7 @@ export class OverlayData {
   }
 
   #changed(feed: OverlayFeed): void {
-    this.drawLater(feed.changed);
+    if (this.#feeds.has(feed)) this.drawLater(feed.changed);
   }
 
   /** Charts are drawn one after the other, so that the page answers in between. */

@@ -349,7 +349,7 @@ export class RunData {
         if (feed.state !== 'ready') feed.state = 'failed';
         feed.error = message;
         if (feed.isFull) feed.forgetBase();
-        feed.changed();
+        if (this.#feeds.has(feed)) feed.changed();
       }
       if (passing) this.#later('again', RETRY_MS, () => this.reload());
     }
@@ -376,7 +376,8 @@ export class RunData {
 
   /** Have charts drawn in tasks that are short: together they would block the page for too long. */
   #draw(feeds: Iterable<ChartFeed>): void {
-    for (const feed of feeds) this.#undrawn.add(feed);
+    // The chart of a response that took long may be gone by now.
+    for (const feed of feeds) if (this.#feeds.has(feed)) this.#undrawn.add(feed);
     if (this.#undrawn.size > 0) this.#later('draw', 0, () => this.#drawNext());
   }
 
