@@ -18,6 +18,7 @@ _SERIES: Final = "_series"
 _MOST_ROWS: Final = 100_000_000
 _MOST_BYTES: Final = 2 << 30
 _BATCH_ROWS: Final = 1000
+_SERIES_ROWS: Final = 10_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SORTED: Final = [("timestamp", "ascending"), ("step", "ascending")]
 
@@ -140,8 +141,9 @@ class RunRows:
         values: dict[str, Any] = {}
         files: dict[str, str] = {}
         for row in self._single.to_pylist():
-            value = _value(row)
-            if row["attribute_type"] != "file":
+            kind = str(row["attribute_type"])
+            value = _without_arrow(kind, row.get(_column_of(kind)))
+            if kind != "file":
                 values[row["attribute_path"]] = value
             elif value is not None:
                 files[row["attribute_path"]] = str(value)
@@ -149,16 +151,37 @@ class RunRows:
 
     def series(self) -> Iterator[SeriesValue]:
         """Yield the values of all series, in order of time, then of steps."""
-        for batch in self._series.to_batches(max_chunksize=10_000):
-            for row in batch.to_pylist():
-                moment, step = row["timestamp"], row["step"]
-                yield SeriesValue(
-                    row["attribute_path"],
-                    row["attribute_type"],
-                    None if step is None else float(step),
-                    None if moment is None else milliseconds(moment),
-                    _value(row),
-                )
+        for batch in self._series.to_batches(max_chunksize=_SERIES_ROWS):
+            yield from map(
+                SeriesValue,
+                batch["attribute_path"].to_pylist(),
+                batch["attribute_type"].to_pylist(),
+                [None if step is None else float(step) for step in batch["step"].to_pylist()],
+                _milliseconds_of(batch["timestamp"]),
+                _values(batch),
+            )
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[Any]:
+    """Yield the values of the rows. Columns that no row of the batch needs are not converted."""
+    kinds = batch["attribute_type"].to_pylist()
+    columns = {}
+    for kind in set(kinds):
+        name = _column_of(kind)
+        columns[kind] = batch[name].to_pylist() if name in batch.schema.names else [None] * len(kinds)
+    for index, kind in enumerate(kinds):
+        yield _without_arrow(kind, columns[kind][index])
+
+
+def _milliseconds_of(times: pa.Array) -> list[int | None]:
+    """Return times as ms UTC, as `milliseconds`."""
+    import pyarrow as pa
+
+    unit = times.type.unit if pa.types.is_timestamp(times.type) else ""
+    if unit != "ms":
+        return [None if time is None else milliseconds(time) for time in times.to_pylist()]
+    found: list[int | None] = times.cast(pa.int64()).to_pylist()
+    return found
 
 
 def _files(path: str, refused: list[str]) -> list[str]:
@@ -171,11 +194,13 @@ def _files(path: str, refused: list[str]) -> list[str]:
     return files
 
 
-def _value(row: Mapping[str, Any]) -> Any:
-    """Return the value of a row, from the column that its type names."""
-    kind = str(row["attribute_type"]).removesuffix(_SERIES)
-    value = row.get(f"{kind}_value")
-    if kind == "file" and isinstance(value, Mapping):
+def _column_of(kind: str) -> str:
+    return f"{kind.removesuffix(_SERIES)}_value"
+
+
+def _without_arrow(kind: str, value: Any) -> Any:
+    """Return a value of a type of attributes as the importer takes it."""
+    if kind in ("file", "file_series") and isinstance(value, Mapping):
         return value.get("path")
     if kind == "string_set" and isinstance(value, Sequence):
         return sorted(value)
