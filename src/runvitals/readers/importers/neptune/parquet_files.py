@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _REQUIRED: Final = ("run_id", "attribute_path", "attribute_type", "step", "timestamp")
+_TEXTS: Final = ("project_id", "run_id", "attribute_path", "attribute_type", "string_value")
+_NUMBERS: Final = ("step", "int_value", "float_value")
 _SERIES: Final = "_series"
 _MOST_ROWS: Final = 100_000_000
 _MOST_BYTES: Final = 2 << 30
@@ -96,6 +98,9 @@ class NeptuneExport:
         missing = [name for name in _REQUIRED if name not in names]
         if missing:
             raise ValueError(f"{file} is no export of Neptune: it has no column {', '.join(missing)}")
+        for column in parquet.schema_arrow:
+            if not _has_known_type(column):
+                raise ValueError(f"{file} is no export of Neptune: {column.name} has the type {column.type}")
         columns = [name for name in ("project_id", "run_id") if name in names]
         for batch in parquet.iter_batches(columns=columns):
             for row in pa.Table.from_batches([batch]).group_by(columns).aggregate([]).to_pylist():
@@ -127,11 +132,17 @@ class NeptuneExport:
 
 
 class RunRows:
-    """The rows of a run, in memory."""
+    """The rows of a run, in memory.
 
-    def __init__(self, table: pa.Table) -> None:
+    Attributes:
+        damaged: rows without a path or a type, which are left out.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
         import pyarrow.compute as pc
 
+        table = rows.filter(pc.and_(rows["attribute_path"].is_valid(), rows["attribute_type"].is_valid()))
+        self.damaged = rows.num_rows - table.num_rows
         is_series = pc.ends_with(table["attribute_type"], _SERIES)
         self._single = table.filter(pc.invert(is_series))
         self._series = table.filter(is_series).sort_by(_SORTED)
@@ -194,6 +205,30 @@ def _files(path: str, refused: list[str]) -> list[str]:
     return files
 
 
+def _has_known_type(column: pa.Field) -> bool:
+    """Return whether a column has a type that its name allows; those with other names are not read."""
+    from pyarrow import types
+
+    is_allowed: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+        **dict.fromkeys(_TEXTS, (types.is_string, types.is_large_string)),
+        **dict.fromkeys(_NUMBERS, (types.is_integer, types.is_floating, types.is_decimal)),
+        **dict.fromkeys(("timestamp", "datetime_value"), (types.is_timestamp,)),
+        "bool_value": (types.is_boolean,),
+        "string_set_value": (_is_list_of_texts,),
+        "file_value": (types.is_string, types.is_large_string, types.is_struct),
+        "histogram_value": (types.is_struct,),
+    }
+    allowed = is_allowed.get(column.name)
+    return allowed is None or types.is_null(column.type) or any(check(column.type) for check in allowed)
+
+
+def _is_list_of_texts(type: pa.DataType) -> bool:
+    from pyarrow import types
+
+    is_list = types.is_list(type) or types.is_large_list(type)
+    return bool(is_list) and bool(types.is_string(type.value_type) or types.is_large_string(type.value_type))
+
+
 def _column_of(kind: str) -> str:
     return f"{kind.removesuffix(_SERIES)}_value"
 
@@ -203,7 +238,7 @@ def _without_arrow(kind: str, value: Any) -> Any:
     if kind in ("file", "file_series") and isinstance(value, Mapping):
         return value.get("path")
     if kind == "string_set" and isinstance(value, Sequence):
-        return sorted(value)
+        return sorted(text for text in value if text is not None)
     return value
 
 
