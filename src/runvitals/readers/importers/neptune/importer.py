@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from runvitals.model import media
 from runvitals.model.run_state import State
-from runvitals.readers.importers.histograms import coarse
+from runvitals.readers.importers.histograms import histogram
 from runvitals.readers.importers.neptune.parquet_files import (
     NeptuneExport,
     NeptuneRun,
@@ -124,6 +124,7 @@ class _RunImport:
             ended_ms = self._time("sys/modification_time") or self._now_ms
             draft.end(self._state(), max(ended_ms, self._now_ms))
             draft.complete()
+        self._report.leave_out("rows without a path or a type", self._rows.damaged)
         self._report.add(about.id, about.project, draft)
 
     def _describe(self) -> None:
@@ -166,7 +167,8 @@ class _RunImport:
         elif value.kind == "histogram_series":
             self._write_histogram(draft, value)
         elif value.kind == "file_series":
-            self._copy_file(draft, f"{value.path}/{value.step:g}", str(value.value))
+            name = value.path if value.step is None else f"{value.path}/{value.step:g}"
+            self._copy_file(draft, name, str(value.value))
         else:
             self._report.leave_out(f"values of the type {value.kind}")
 
@@ -186,13 +188,11 @@ class _RunImport:
             self._row = {}
 
     def _write_histogram(self, draft: RunDraft, value: SeriesValue) -> None:
-        edges, counts = value.value.get("edges"), value.value.get("values")
-        if not edges or not counts or len(edges) != len(counts) + 1:
+        bars = histogram(value.value.get("values"), value.value.get("edges"))
+        if bars is None:
             self._report.leave_out("histograms without edges or counts")
-            return
-        counts, edges = coarse(list(counts), list(edges))
-        content = {"counts": counts, "edges": edges, "count": sum(counts)}
-        draft.media(self._now_ms, value.step, value.path, media.HISTOGRAM, [{"value": content}])
+        else:
+            draft.media(self._now_ms, value.step, value.path, media.HISTOGRAM, [{"value": bars}])
 
     def _copy_file(self, draft: RunDraft, name: str, relative: str) -> None:
         """Copy a file of the export; one that is named by a path outside of it is left out."""
