@@ -401,7 +401,8 @@ export class RunData {
       this.#drawnAt = performance.now();
       this.#drawingMs = 0;
       this.newestMs = this.#newest();
-      this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
+      // A zoom freezes charts at once, and not when its points are there.
+      if (this.zoom === null) this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
     });
   }
 
