@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import repeat
 from typing import Any, Final
 
@@ -51,7 +50,8 @@ def import_csv(
         id_here = paths.check_run_id(run_id) if run_id else id_of(file)
         project_name = project or os.path.basename(os.path.dirname(os.path.abspath(file))) or "csv"
         about = RunDescription(id_here, project_name, "csv", 0, name, team=team)
-        report.attempt(id_here, directory, partial(_write_run, file, directory, about, report), file)
+        parts = _write_run(file, directory, about, report)
+        yield from report.attempt_in_parts(id_here, directory, parts, file)
         yield report
 
 
@@ -84,18 +84,20 @@ def _name_of(path: str) -> str:
     return os.path.splitext(os.path.basename(path).removesuffix(".gz"))[0]
 
 
-def _write_run(path: str, directory: str, about: RunDescription, report: ImportReport) -> None:
+def _write_run(path: str, directory: str, about: RunDescription, report: ImportReport) -> Iterator[int]:
     table = open_table(path)
     columns = columns_of(table)
     written_ms = int(os.stat(path).st_mtime * 1000)
     about.started_ms = written_ms if columns.first_ms is None else int(columns.first_ms)
     with RunDraft(directory, about) as draft:
-        rows = _Rows(table, columns, about.started_ms)
-        for moment, step, values in rows:
-            draft.row(moment, step, values)
+        rows = _Rows(columns, about.started_ms)
+        for block in table.blocks():
+            for moment, step, logged in rows.of(block):
+                draft.row(moment, step, logged)
+            yield len(block.rows)
         draft.end("finished", rows.last_ms)
         draft.complete()
-    report.add(about.id, about.project, draft, "".join(f"; {note}" for note in rows.notes()))
+    report.add(about.id, about.project, draft, "".join(f"; {note}" for note in rows.notes(table)))
 
 
 class _Rows:
@@ -105,18 +107,14 @@ class _Rows:
         last_ms: the newest time so far.
     """
 
-    def __init__(self, table: Table, columns: TableColumns, started_ms: int) -> None:
-        self._table = table
+    def __init__(self, columns: TableColumns, started_ms: int) -> None:
         self._columns = columns
         self._seen_steps: set[float] = set()
         self._repeated = self._unreadable = self._without_zone = 0
         self.last_ms = self._now_ms = started_ms
 
-    def __iter__(self) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
-        for block in self._table.blocks():
-            yield from self._block(block)
-
-    def _block(self, block: Block) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
+    def of(self, block: Block) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
+        """Yield time, step and values of the rows of the next block."""
         about, cells = self._columns, block.columns()
         names = tuple(about.values.values())
         columns = [values(cells[index], about.mark) for index in about.values]
@@ -154,9 +152,9 @@ class _Rows:
                 self._unreadable += not is_empty(cell)
             yield self._now_ms
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, table: Table) -> Iterator[str]:
         """Yield what a reader of the rows should know."""
-        if self._table.encoding == "cp1252":
+        if table.encoding == "cp1252":
             yield "read as Windows-1252, since it is not UTF-8"
         if self._columns.mark == ",":
             yield "numbers have a decimal comma"

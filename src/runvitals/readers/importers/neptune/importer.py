@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from runvitals.model import media
@@ -28,6 +27,7 @@ _DESCRIPTIONS: Final = frozenset(
     for name in ("name", "description", "hostname", "tags", "group_tags", "owner", "creation_time", "failed")
 )
 """Attributes that describe a run, and are no part of its configuration here."""
+_PART_VALUES: Final = 10_000
 _TEXT_CHARACTERS: Final = 1000
 """A longer text is a file of the run."""
 _CONSOLE: Final = {"stdout": False, "stderr": True}
@@ -63,8 +63,8 @@ def import_neptune(
         id_here = id_of(run, projects_of[run.id] > 1)
         if run_id is not None and id_here != run_id:
             continue
-        write = partial(_import_run, export, run, id_here, directory, project, team, report)
-        report.attempt(id_here, directory, write, ", ".join(run.files))
+        parts = _import_run(export, run, id_here, directory, project, team, report)
+        yield from report.attempt_in_parts(id_here, directory, parts, ", ".join(run.files))
         yield report
     yield report
 
@@ -77,8 +77,8 @@ def _import_run(
     project: str | None,
     team: str,
     report: ImportReport,
-) -> None:
-    _RunImport(export, run, id_here, project, team, report).write(directory)
+) -> Iterator[int]:
+    yield from _RunImport(export, run, id_here, project, team, report).write(directory)
 
 
 def id_of(run: NeptuneRun, repeated: bool) -> str:
@@ -111,13 +111,18 @@ class _RunImport:
         self._row: dict[str, Any] = {}
         self._at: tuple[int, float | None] = (0, None)
 
-    def write(self, directory: str) -> None:
+    def write(self, directory: str) -> Iterator[int]:
+        """Write the run; yield how many rows were written since the last time."""
         self._describe()
         about = self._about
         self._now_ms = about.started_ms
+        rows = 0
         with RunDraft(directory, about) as draft:
-            for value in self._rows.series():
+            for number, value in enumerate(self._rows.series(), 1):
                 self._write_value(draft, value)
+                if number % _PART_VALUES == 0:
+                    yield draft.rows - rows
+                    rows = draft.rows
             self._write_row(draft)
             for path, relative in self._files.items():
                 self._copy_file(draft, path, relative)
