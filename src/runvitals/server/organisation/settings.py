@@ -231,7 +231,7 @@ def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def policy_of(stored: Mapping[str, Any]) -> OutboundPolicy:
-    """Return where the server may send requests besides public addresses by https, and through which proxy."""
+    """Return where requests may go besides public addresses by https, and through which proxy."""
     settings = with_defaults(stored)
     return outbound_policy(settings["outbound_allow"], settings["webhook_http"], settings["outbound_proxy"])
 

@@ -37,7 +37,7 @@ class _PlainRequests:
         self._body_left = 0
 
     def next_bytes(self, received: bytes) -> bytes:
-        """Return what the server gets of the next bytes; raise OSError for requests that are not passed on."""
+        """Return what the server gets of the next bytes; raise OSError for requests to others."""
         out = []
         while received:
             body, received = received[: self._body_left], received[self._body_left :]
