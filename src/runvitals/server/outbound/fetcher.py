@@ -182,7 +182,8 @@ class Fetcher:
         policy = self._policy()
         if parts.scheme == "http":
             if host not in policy.http_hosts:
-                raise Blocked("the URL is not encrypted; expected https://")
+                allow = "an administrator can allow http to a host with the setting webhook_http"
+                raise Blocked(f"the URL is not encrypted; expected https://, or {allow}")
         elif parts.scheme != "https":
             raise Blocked("invalid URL; expected https://")
         is_https = parts.scheme == "https"
