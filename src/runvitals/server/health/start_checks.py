@@ -100,7 +100,7 @@ def check_start(plan: StartPlan) -> Iterator[StartCheck]:
         path = plan.settings
         yield _checked("settings", lambda: f"{path}: {len(read_settings_file(path, box))} settings are valid")
         settings = _or(lambda: read_settings_file(path, box), settings)
-    yield _checked("metadata", lambda: _metadata(stores.metadata))
+    yield _checked("metadata", lambda: _metadata(stores))
     yield _checked("samples", lambda: _samples(stores))
     yield _checked("disk", lambda: _disk(stores.folder))
     condition = _or(lambda: read_condition(stores.metadata), None)
@@ -165,8 +165,9 @@ def _key_file(path: str) -> str:
     return f"{path} can be read"
 
 
-def _metadata(address: str) -> str:
-    condition = read_condition(address)
+def _metadata(stores: ServerStores) -> str:
+    stores.check_metadata_folder()
+    condition = read_condition(stores.metadata)
     if condition.revision is None:
         return f"{condition.name} ({condition.version}) is empty: the server makes its tables"
     if condition.revision != newest():
