@@ -56,6 +56,20 @@ def test_a_new_store_is_left_alone(found: Found, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_providers_that_nobody_can_sign_in_by(found: Found, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    provider = (
+        '[[providers]]\nid = "lab"\nlabel = "Lab"\nkind = "{}"\nclient_id = "x"\nissuer = "https://{}"\n'
+    )
+    settings.write_text('[settings]\nurl = "https://[::1]:1"\n' + provider.format("oidc", "127.0.0.1:1"))
+    options = ("--store", str(tmp_path / "store"), "--settings", str(settings))
+    assert (
+        "note    provider lab: nobody can sign in by it now: https://127.0" in found(*options)["provider lab"]
+    )
+    settings.write_text('[settings]\nurl = "https://[::1]:1"\n' + provider.format("github", "ghe.example"))
+    assert "back to https://[::1]:1/api/v1/auth/lab/callback" in found(*options)["provider lab"]
+
+
 @pytest.mark.parametrize(
     ("option", "value", "what", "text"),
     [

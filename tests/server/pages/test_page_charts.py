@@ -370,14 +370,15 @@ def test_pictures_of_a_chart_and_of_the_page(page: Browser, tmp_path: Path) -> N
     page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 3")
     downloads(page)
-    click(page, "⋯", "figure")
+    use = "figure[aria-label^='GPU utilization']"  # others may be drawn before it
+    click(page, "⋯", use)
     click(page, "Save as SVG")
     name, kind, svg, _ = page.wait("window.saved[0]")
     assert (name, kind) == ("GPU-utilization.svg", "image/svg+xml")
     assert "GPU utilization" in svg
     document = f"new DOMParser().parseFromString({json.dumps(svg)}, 'image/svg+xml')"
     assert page.evaluate(f"{document}.querySelector('parsererror')") is None
-    click(page, "⋯", "figure")
+    click(page, "⋯", use)
     click(page, "Save as PNG")
     name, kind, _, size = page.wait("window.saved[1]")
     assert (name, kind) == ("GPU-utilization.png", "image/png")
