@@ -83,6 +83,7 @@ class TeamBuckets:
         self._fetcher = fetcher
         self._proxy: ForwardProxy | None = None
         self._stores: dict[int, _Opened] = {}
+        self._changes = 0
         self._states: dict[int, BucketState] = {}
         self._lock = threading.Lock()
 
@@ -93,7 +94,7 @@ class TeamBuckets:
             BucketAway: it cannot be opened.
         """
         with self._lock:
-            opened = self._stores.get(team_id)
+            opened, changes = self._stores.get(team_id), self._changes
         now = self._monotonic()
         if opened is not None and now < opened.until:
             return opened.store
@@ -109,13 +110,15 @@ class TeamBuckets:
                 store = TeamStore(open_store(location), state, row.signs)
                 opened = _Opened(store, origin, now)
         with self._lock:
-            self._stores[team_id] = opened._replace(until=now + _READ_AGAIN_S)
+            if changes == self._changes:  # else it was perhaps read before a change
+                self._stores[team_id] = opened._replace(until=now + _READ_AGAIN_S)
         return opened.store
 
     def read_again(self, bucket_id: int) -> None:
         """Use the credentials that a bucket has now; what is being sent goes on with those before."""
         with self._lock:
             self._stores.clear()
+            self._changes += 1
             state = self._states.get(bucket_id)
         if state is not None:
             state.end_pause()

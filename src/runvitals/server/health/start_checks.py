@@ -28,7 +28,7 @@ from runvitals.server.database.secret_box import (
     temporary_secret_box,
 )
 from runvitals.server.files.disk_space import DiskSpace
-from runvitals.server.files.received_files import FileLimits
+from runvitals.server.files.reserved_space import FileLimits
 from runvitals.server.http import serve
 from runvitals.server.mail.settings import URL_ENVIRONMENT, mail_settings, server_url
 from runvitals.server.mail.smtp import SmtpConnection

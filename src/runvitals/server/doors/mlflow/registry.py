@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
 
+from runvitals.model.artifacts import UnknownArtifact
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.registry_actions import registry_of
@@ -137,7 +138,7 @@ class ModelRegistry:
         if not own:
             if not any(self._may_in_home(read) for read in _READS):
                 self.require(action)
-            raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
+            raise _unknown_model(name)
         self.require_in(own[0].project_id, action)
         return own[0]
 
@@ -187,15 +188,17 @@ class ModelRegistry:
         """Give a registered model another name in its registry.
 
         Raises:
-            MlflowError: an invalid name, or one that is taken.
+            MlflowError: an invalid name, or one that is taken; or the model no longer has its old name.
         """
         checked_model_name(name)
         registry, dot, rest = name.partition(".")
         inside = bool(dot) and model.name.startswith(f"{registry}.")
         try:
-            self.table.change(model, self.now_ms, name=rest if inside else name)
+            self.table.rename(model, rest if inside else name, self.now_ms)
         except NameTaken:
             raise _name_taken_error(name) from None
+        except UnknownArtifact:  # another request was faster
+            raise _unknown_model(model.name) from None
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
@@ -288,6 +291,10 @@ def sent_version(sent: SentMessage) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise invalid(f"Parameter 'version' must be an integer, got '{text[:60]}'.")
     return int(text)
+
+
+def _unknown_model(name: str) -> MlflowError:
+    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
 
 
 def _name_taken_error(name: str) -> MlflowError:
