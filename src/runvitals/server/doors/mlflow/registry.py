@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
@@ -176,10 +177,8 @@ class ModelRegistry:
         self.require(Action.REGISTRY_LINK)
         owner = ProjectOwner(self.home, self._requester.user_id, None if self.home is None else "team")
         by = Changer() if self._is_operator else Changer(self._requester.actor)
-        try:
+        with _naming(name):
             self.table.create(owner, name, description, tags, self.now_ms, by)
-        except NameTaken:
-            raise _name_taken_error(name) from None
         self._access.rights_changed()
         return self.find(name)
 
@@ -192,10 +191,8 @@ class ModelRegistry:
         checked_model_name(name)
         registry, dot, rest = name.partition(".")
         inside = bool(dot) and model.name.startswith(f"{registry}.")
-        try:
+        with _naming(name):
             self.table.change(model, self.now_ms, name=rest if inside else name)
-        except NameTaken:
-            raise _name_taken_error(name) from None
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
@@ -290,8 +287,16 @@ def sent_version(sent: SentMessage) -> int:
     return int(text)
 
 
-def _name_taken_error(name: str) -> MlflowError:
-    return MlflowError(RESOURCE_ALREADY_EXISTS, f"Registered Model (name={name}) already exists.")
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Raise what a model of this name could not be stored for as errors of MLflow."""
+    try:
+        yield
+    except NameTaken:
+        text = f"Registered Model (name={name}) already exists."
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, text) from None
+    except ValueError as error:
+        raise invalid(str(error)) from None
 
 
 @immediate
