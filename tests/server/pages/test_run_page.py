@@ -144,6 +144,8 @@ def test_a_search_of_a_log_shows_lines_around_matches(page: Browser, tmp_path: P
     page.wait("[...document.querySelectorAll('[role=status]')].some(e => e.innerText === '1 of 8 matches')")
     keep_picture(page, "log-search")
     assert page.text("[aria-label=Matches] .at mark") == "step 7."
+    # Which charts a line leads to is known a moment later than the lines.
+    page.wait("document.querySelector('[aria-label=Matches] .match a').pathname === '/runs/abc/charts'")
     page.evaluate("document.querySelector('[aria-label=Matches] .match a').click()")
     page.wait("location.pathname === '/runs/abc/charts'")
     first, last = selected_times(page)
