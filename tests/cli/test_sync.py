@@ -16,7 +16,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import find_cursors
 from runvitals.relay.engine.undelivered import find_undelivered
-from runvitals.server.files.received_files import FileLimits
+from runvitals.server.files.reserved_space import FileLimits
 from tests.relay.journals import RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms
 from tests.server.serving import serving

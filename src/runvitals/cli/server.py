@@ -375,7 +375,8 @@ def _received_files(
     Raises:
         OSError: the bucket cannot be used.
     """
-    from runvitals.server.files.received_files import FileLimits, ReceivedFiles
+    from runvitals.server.files.received_files import ReceivedFiles
+    from runvitals.server.files.reserved_space import FileLimits
 
     limits = FileLimits(total_bytes=arguments.max_files)
     store: FileStore | None = None

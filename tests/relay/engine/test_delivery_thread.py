@@ -21,7 +21,7 @@ from runvitals.relay.engine.delivery import MAX_ROUND_BYTES, RunDelivery
 from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.server.files.received_files import FileLimits
+from runvitals.server.files.reserved_space import FileLimits
 from tests import processor_time
 from tests.relay.journals import HOST, MONITOR, RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms

@@ -11,12 +11,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.files.received_files import (
-    FileLimits,
-    FileRejected,
-    ReceivedFiles,
-    UploadState,
-)
+from runvitals.server.files.received_files import ReceivedFiles, UploadState
+from runvitals.server.files.reserved_space import FileLimits, FileRejected
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
@@ -53,8 +49,8 @@ def stored(tmp_path: Path, sha256: str = SHA256) -> Path:
 def append(
     files: ReceivedFiles, run_id: int, sha256: str, size: int, offset: int, piece: bytes
 ) -> UploadState:
-    files.check_upload(run_id, size, offset)
-    return files.append(run_id, sha256, size, offset, [piece])
+    with files.uploading(run_id, sha256, size):
+        return files.append(run_id, sha256, size, offset, [piece])
 
 
 def make_old(path: Path) -> None:
@@ -235,6 +231,26 @@ def test_files_that_arrive_together_do_not_exceed_a_limit_together(
         files.begin(20)
     files.end(first)
     files.end(files.begin(60))
+
+
+def test_requests_at_once_keep_the_limit_of_a_run_together(
+    tmp_path: Path, metadata_store: MetadataStore
+) -> None:
+    files = ReceivedFiles(
+        str(tmp_path / "files"), metadata_store, lambda: NOW, FileLimits(run_bytes=100, free_bytes=0)
+    )
+    run_id, other, small = new_run(metadata_store), "0" * 64, b"x" * 50
+    append(files, run_id, SHA256, 60, 0, b"x" * 20)
+    with files.uploading(run_id, SHA256, 60), files.uploading(run_id, SHA256, 60):
+        with pytest.raises(FileRejected, match="limit of 100 bytes"), files.uploading(run_id, other, 41):
+            pass
+        with files.uploading(run_id, other, 40):
+            pass
+        with pytest.raises(FileRejected, match="limit of 100 bytes"):
+            files.add_small(run_id, {hashlib.sha256(small).hexdigest(): memoryview(small)})
+    files.add_small(run_id, {hashlib.sha256(small).hexdigest(): memoryview(small)})
+    with pytest.raises(FileRejected, match="limit of 100 bytes"), files.uploading(run_id, SHA256, 60):
+        pass
 
 
 def test_files_of_every_server_count_until_they_are_removed(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.model import small_files
 from runvitals.model.limits import PIECE_BYTES, SMALL_FILE_BYTES
-from runvitals.server.files.received_files import FileLimits
+from runvitals.server.files.reserved_space import FileLimits
 from tests.patience import PATIENCE_S
 from tests.server.files.test_received_files import new_run
 from tests.server.serving import Served, serving

@@ -13,7 +13,7 @@ import cramjam
 import httpx
 import pytest
 
-from runvitals.server.files.received_files import FileLimits
+from runvitals.server.files.reserved_space import FileLimits
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.remote_write.messages import version_1
 from tests.server.doors.wandb.conftest import UPSERT

@@ -13,12 +13,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from runvitals.model.limits import FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.server.files.disk_space import DiskSpace, FileNotStored
+from runvitals.server.files.reserved_space import FileLimits, FileRejected, Reservation, ReservedSpace
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.library.run_library import OpenedContent
@@ -34,8 +33,6 @@ _STALE_S = 7 * 86_400.0
 _ORPHAN_S = 3600.0
 """A content that no file refers to is removed after this time: before, it may just have been put there."""
 _UNUSED_PER_TURN = 1000
-_RESERVED_AT_ONCE = 16 << 20
-"""A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
 SMALL_FILES_AT_ONCE = 4
 """Small files of one request that a bucket is given, or asked for, at the same time."""
@@ -44,43 +41,6 @@ _Content: TypeAlias = tuple[int, str]
 """Place and SHA-256."""
 
 log = logging.getLogger("runvitals.server")
-
-
-class FileRejected(HttpRejection):
-    """413: a file exceeds a limit of this server, and is not accepted later either."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(413, text)
-
-
-@dataclass(frozen=True, slots=True)
-class FileLimits:
-    """How much files may take.
-
-    Args:
-        file_bytes: one file of a run.
-        run_bytes: all files of a run.
-        artifact_file_bytes: one file of an artifact.
-        total_bytes: all files of the server, each content counted once; None: no limit.
-        free_bytes: what must stay free on the disk.
-    """
-
-    file_bytes: int = FILE_BYTES
-    run_bytes: int = 100 << 30
-    artifact_file_bytes: int = 100 << 30
-    total_bytes: int | None = None
-    free_bytes: int = 1 << 30
-
-
-class _Reservation(NamedTuple):
-    """Space for a file that arrives whole.
-
-    `run_id`: the run whose file it is; None: it is one of an artifact. `most`: bytes that the file may have.
-    """
-
-    bytes: int
-    run_id: int | None
-    most: int
 
 
 class TeamStores(Protocol):
@@ -138,9 +98,7 @@ class ReceivedFiles:
         self._changing = threading.Condition()
         self._being_kept: Counter[_Content] = Counter()
         self._being_removed: set[_Content] = set()
-        # Files that arrive whole, by path: those that arrive together must not exceed a limit together.
-        self._reserved: dict[str, _Reservation] = {}
-        self._reserving = threading.Lock()
+        self._reserved = ReservedSpace(lambda: self.limits, self._uploads, self._files, self.space)
 
     # Uploads
 
@@ -168,17 +126,23 @@ class ReceivedFiles:
             for sha256 in digests
         ]
 
-    def check_upload(self, run_id: int, size: int, offset: int) -> None:
-        """Check the rest of a file before some of it arrives: a client may name another size than before.
+    @contextmanager
+    def uploading(self, run_id: int, sha256: str, size: int) -> Iterator[None]:
+        """Reserve space for a file while a request sends some of it: its client may have named another size.
 
         Raises:
             FileRejected: it exceeds a limit.
             FileNotStored: the disk has no space for it.
         """
-        self._check_limits(run_id, size, size - offset)
+        most = self.limits.file_bytes
+        if size > most:
+            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {most:,}")
+        path, arrived = self._uploads.path(run_id, sha256), self._uploads.offset(run_id, sha256)
+        with self._reserved.reserved(path, size, run_id, arrived):
+            yield
 
     def append(self, run_id: int, sha256: str, size: int, offset: int, piece: Sequence[bytes]) -> UploadState:
-        """Add a piece to a file, after `check_upload`. What was added is kept if the server is killed.
+        """Add a piece to a file, while `uploading`. What was added is kept if the server is killed.
 
         Args:
             size: of the whole file.
@@ -214,13 +178,14 @@ class ReceivedFiles:
         """
         if not contents:
             return
-        self._check_limits(run_id, 0, sum(map(len, contents.values())))
         place = self.place_of_run(run_id)
         files = [
             StoredFile(sha256, len(content), media_type(bytes(content[:HEAD_BYTES])), place)
             for sha256, content in contents.items()
         ]
-        with self.space.writing(), self._keeping(*((place, sha256) for sha256 in contents)):
+        size, keeping = sum(map(len, contents.values())), ((place, sha256) for sha256 in contents)
+        reserved = self._reserved.reserved(self._uploads.new_path(), size, run_id)
+        with reserved, self.space.writing(), self._keeping(*keeping):
             store = self._store_of(place)
             if isinstance(store, FolderFileStore):
                 store.take_contents(contents)
@@ -299,37 +264,6 @@ class ReceivedFiles:
             raise FileNotStored("the files of this team are in a bucket, which this server does not use")
         return self.team_stores.of(place)
 
-    def _check_limits(self, run_id: int, size: int, missing: int) -> None:
-        """Check that the rest of a file keeps the limits.
-
-        Args:
-            missing: how many bytes of the file have not arrived yet.
-        """
-        limits = self.limits
-        if size > limits.file_bytes:
-            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {limits.file_bytes:,}")
-        self._check_run_space(run_id, missing)
-        self._check_space(missing)
-
-    def _check_run_space(self, run_id: int, missing: int) -> None:
-        limit = self.limits.run_bytes
-        arriving = self._uploads.total_bytes(run_id) + sum(
-            reserved.bytes for reserved in list(self._reserved.values()) if reserved.run_id == run_id
-        )
-        if self._files.run_bytes(run_id) + arriving + missing > limit:
-            raise FileRejected(f"the files of the run would exceed the limit of {limit:,} bytes")
-
-    def _check_space(self, missing: int) -> None:
-        most = self.limits.total_bytes
-        if most is not None:
-            reserved = dict(self._reserved)
-            arriving = sum(reservation.bytes for reservation in reserved.values())
-            bytes_left = most - self._uploads.total_bytes(without=reserved) - arriving - missing
-            # Another server may have removed files.
-            if self._files.total_bytes() > bytes_left and self._files.total_bytes(anew=True) > bytes_left:
-                raise FileRejected(f"the files of this server would exceed the limit of {most:,} bytes")
-        self.space.check(missing)
-
     # Files that arrive whole
 
     def begin(self, size: int, run_id: int | None = None, *, is_artifact: bool = False) -> str:
@@ -346,7 +280,7 @@ class ReceivedFiles:
         path = self._uploads.new_path()
         limits = self.limits
         most = limits.artifact_file_bytes if run_id is None or is_artifact else limits.file_bytes
-        self._reserve(path, size, _Reservation(size, run_id, most))
+        self._reserved.reserve(path, size, Reservation(size, run_id, most))
         return path
 
     def reserve(self, path: str, size: int) -> None:
@@ -356,40 +290,13 @@ class ReceivedFiles:
             FileRejected: it exceeds a limit.
             FileNotStored: the disk has no space for it.
         """
-        reserved = self._reserved[path]
-        if size > reserved.bytes:
-            steps = -(-size // _RESERVED_AT_ONCE)
-            try:
-                self._reserve(path, size, reserved._replace(bytes=steps * _RESERVED_AT_ONCE))
-            except (FileRejected, FileNotStored):  # near a limit, only what is needed
-                self._reserve(path, size, reserved._replace(bytes=size))
+        self._reserved.reserve_more(path, size)
 
     def end(self, path: str) -> None:
         """Free the reserved space, and remove the file unless it was kept."""
-        self._reserved.pop(path, None)
+        self._reserved.release(path)
         with suppress(FileNotFoundError):
             os.unlink(path)
-
-    def _reserve(self, path: str, size: int, reservation: _Reservation) -> None:
-        """Reserve space for a file.
-
-        Args:
-            reservation: as much as is reserved, if a file of the limit's size is not smaller.
-        """
-        if size > reservation.most:
-            raise FileRejected(f"a file of {size:,} bytes; this server accepts at most {reservation.most:,}")
-        reservation = reservation._replace(bytes=min(reservation.bytes, reservation.most))
-        with self._reserving:
-            before = self._reserved.pop(path, None)
-            try:
-                if reservation.run_id is not None:
-                    self._check_run_space(reservation.run_id, reservation.bytes)
-                self._check_space(reservation.bytes)
-            except (FileRejected, FileNotStored):
-                if before is not None:
-                    self._reserved[path] = before
-                raise
-            self._reserved[path] = reservation
 
     def keep(self, path: str, sha256: str, size: int, note: Callable[[StoredFile], None], place: int) -> None:
         """Keep a file that has arrived: when this returns, it is on the disk, or in the bucket of its team.

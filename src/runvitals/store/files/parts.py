@@ -17,6 +17,12 @@ from runvitals.journal.paths import OPEN_FLAGS
 
 _BLOCK_BYTES: Final = 1024 * 1024
 _FINISHED: Final = "finished"
+MAX_UPLOADS: Final = 1000
+"""Of one owner. Each takes time from all requests that look for parts."""
+
+
+class TooManyUploads(Exception):
+    """There are too many uploads that are neither complete nor given up."""
 
 
 class UnknownUpload(LookupError):
@@ -41,16 +47,23 @@ class FileParts:
         self._folder = folder
         make_private(folder)
 
-    def begin(self, key: str, run_id: int | None) -> None:
+    def begin(self, key: str, owner: str) -> None:
         """Begin an upload.
 
         Args:
             key: of letters and digits; identifies the upload and what it is for.
-            run_id: the run whose file it is, so that it counts for that; None: it is of no run.
-        """
-        os.close(os.open(self._marker(key, run_id), os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, 0o600))
+            owner: the number of the run whose file it is, so that it counts for that; else another word.
 
-    def add(self, key: str, run_id: int | None, number: int, path: str, md5: str) -> None:
+        Raises:
+            TooManyUploads: the owner has too many that are neither complete nor given up.
+        """
+        marker = os.path.basename(self._marker("", owner))
+        uploads = (entry.name for entry in os.scandir(self._folder) if entry.name.startswith(marker))
+        if len({name[len(marker) :].partition("-")[0] for name in uploads}) >= MAX_UPLOADS:
+            raise TooManyUploads(f"{MAX_UPLOADS:,} uploads are neither complete nor aborted: abort some")
+        os.close(os.open(self._marker(key, owner), os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, 0o600))
+
+    def add(self, key: str, owner: str, number: int, path: str, md5: str) -> None:
         """Add a part, or replace one.
 
         Args:
@@ -60,26 +73,26 @@ class FileParts:
         Raises:
             UnknownUpload: there is no such upload.
         """
-        marker = self._marker(key, run_id)
+        marker = self._marker(key, owner)
         try:
             os.utime(marker)  # unfinished uploads are removed by age
         except FileNotFoundError:
             raise UnknownUpload("there is no such upload: it is over, or was never begun") from None
-        before = self._parts(key, run_id).get(number)
+        before = self._parts(key, owner).get(number)
         os.rename(path, f"{marker}-{number}-{md5}")
         if before is not None and before != f"{marker}-{number}-{md5}":
             os.unlink(before)
 
-    def sizes(self, key: str, run_id: int | None, md5_by_number: Mapping[int, str]) -> int:
+    def sizes(self, key: str, owner: str, md5_by_number: Mapping[int, str]) -> int:
         """Return the size of the parts with these MD5s together.
 
         Raises:
             UnknownUpload: there is no such upload.
             ValueError: a part has not arrived, or another one.
         """
-        if not os.path.exists(self._marker(key, run_id)):
+        if not os.path.exists(self._marker(key, owner)):
             raise UnknownUpload("there is no such upload: it is over, or was never begun")
-        paths = self._parts(key, run_id)
+        paths = self._parts(key, owner)
         for number, md5 in md5_by_number.items():
             path = paths.get(number)
             if path is None:
@@ -88,13 +101,13 @@ class FileParts:
                 raise ValueError(f"part {number} has the ETag {path.rpartition('-')[2]}, not {md5[:60]}")
         return sum(os.stat(paths[number]).st_size for number in md5_by_number)
 
-    def join(self, key: str, run_id: int | None, numbers: list[int], into: str) -> JoinedFile:
+    def join(self, key: str, owner: str, numbers: list[int], into: str) -> JoinedFile:
         """Write parts one after the other into a new file. They stay until `end`.
 
         Raises:
             OSError: it could not be written, or a part was removed meanwhile.
         """
-        paths = self._parts(key, run_id)
+        paths = self._parts(key, owner)
         digest, size = hashlib.sha256(), 0
         descriptor = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
         with open(descriptor, "wb", buffering=0) as joined:
@@ -109,27 +122,27 @@ class FileParts:
             os.fsync(joined.fileno())
         return JoinedFile(size, digest.hexdigest())
 
-    def end(self, key: str, run_id: int | None) -> None:
+    def end(self, key: str, owner: str) -> None:
         """Remove an upload with its parts; one that does not exist is no error."""
-        for path in (*self._parts(key, run_id).values(), self._marker(key, run_id)):
+        for path in (*self._parts(key, owner).values(), self._marker(key, owner)):
             with suppress(FileNotFoundError):  # another request ends it, too
                 os.unlink(path)
 
-    def finish(self, key: str, run_id: int | None) -> None:
+    def finish(self, key: str, owner: str) -> None:
         """As `end`, after the parts were joined: `is_finished` from now on, until it is removed by age."""
         with suppress(FileNotFoundError):  # another request finishes it, too
-            os.rename(self._marker(key, run_id), self._marker(key, run_id) + _FINISHED)
-        self.end(key, run_id)
+            os.rename(self._marker(key, owner), self._marker(key, owner) + _FINISHED)
+        self.end(key, owner)
 
-    def is_finished(self, key: str, run_id: int | None) -> bool:
+    def is_finished(self, key: str, owner: str) -> bool:
         """Return whether the file of a run was completed."""
-        return os.path.exists(self._marker(key, run_id) + _FINISHED)
+        return os.path.exists(self._marker(key, owner) + _FINISHED)
 
-    def _marker(self, key: str, run_id: int | None) -> str:
-        return os.path.join(self._folder, f"{run_id or 0}-parts{key}")
+    def _marker(self, key: str, owner: str) -> str:
+        return os.path.join(self._folder, f"{owner}-parts{key}")
 
-    def _parts(self, key: str, run_id: int | None) -> dict[int, str]:
-        prefix = os.path.basename(self._marker(key, run_id)) + "-"
+    def _parts(self, key: str, owner: str) -> dict[int, str]:
+        prefix = os.path.basename(self._marker(key, owner)) + "-"
         paths = {}
         for entry in os.scandir(self._folder):
             if entry.name.startswith(prefix):

@@ -47,7 +47,7 @@ class Uploads:
     def offset(self, run_id: int, sha256: str) -> int:
         """Return the bytes of a file that have arrived."""
         try:
-            return os.stat(self._path(run_id, sha256)).st_size
+            return os.stat(self.path(run_id, sha256)).st_size
         except FileNotFoundError:
             return 0
 
@@ -80,7 +80,7 @@ class Uploads:
         length = sum(map(len, piece))
         if offset + length > size:
             raise ValueError(f"a piece of {length} bytes at byte {offset} of a file of {size} bytes")
-        path = self._path(run_id, sha256)
+        path = self.path(run_id, sha256)
         with self._exclusive(path):
             fd = _open(path, offset)
             try:
@@ -131,7 +131,8 @@ class Uploads:
                     continue  # completed meanwhile
         return removed
 
-    def _path(self, run_id: int, sha256: str) -> str:
+    def path(self, run_id: int, sha256: str) -> str:
+        """Return where a file is collected."""
         if not is_sha256(sha256):
             raise ValueError(f"invalid SHA-256 {sha256[:80]!r}")
         return os.path.join(self._folder, f"{int(run_id)}-{sha256}")

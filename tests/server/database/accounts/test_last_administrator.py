@@ -11,6 +11,7 @@ from runvitals.server.accounts.storage.emails import MAX_ADDRESSES
 from runvitals.server.accounts.storage.keys import MAX_SERVICE_KEYS
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.organisation.storage.roles import MAX_ROLES
 from runvitals.server.teams.storage.invitations import A_DAY_BY_USER, InvitationRow
 from runvitals.store.errors import LastAdministrator, LimitReached, NoLongerValid, SentTooOften
 
@@ -98,6 +99,10 @@ def test_limits_hold_for_what_is_added_at_once(accounts: AccountStore) -> None:
     def invite(number: int) -> None:
         accounts.invitations.create("vision", f"guest{number}@example.org", "member", by_ada, T0)
 
+    def make_role(number: int) -> None:
+        accounts.roles.create(f"role {number}", "member", [], "", CLI, T0)
+
+    assert succeeded(make_role, MAX_ROLES + 3) == MAX_ROLES
     assert succeeded(add_address, MAX_ADDRESSES + 3) == MAX_ADDRESSES - 1
     assert succeeded(make_key, MAX_SERVICE_KEYS + 3) == MAX_SERVICE_KEYS
     assert succeeded(invite, A_DAY_BY_USER + 3) == A_DAY_BY_USER

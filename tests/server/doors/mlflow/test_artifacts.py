@@ -14,7 +14,7 @@ import pytest
 from mlflow.artifacts import download_artifacts
 from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
 
-from runvitals.server.files.received_files import FileLimits
+from runvitals.server.files.reserved_space import FileLimits
 from tests.patience import PATIENCE_S
 from tests.server.doors.mlflow.conftest import Call
 from tests.server.serving import Served
@@ -223,6 +223,17 @@ def test_uploads_that_are_refused_or_given_up(root: str, http: httpx.Client) -> 
     for sent in ({"num_parts": 10_001}, {"num_parts": -1}, {"path": ".."}, {"path": ""}, {"num_parts": "x"}):
         assert upload.call("create", **sent).status_code == 400, sent
     assert upload.call("create", "999/none/artifacts").status_code == 404
+
+
+def test_uploads_without_end_are_refused(
+    root: str, http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runvitals.store.files.parts.MAX_UPLOADS", 1)
+    upload = Multipart(http, root)
+    refused = upload.call("create")
+    assert (refused.status_code, "abort some" in refused.json()["message"]) == (400, True), refused.text
+    upload.call("abort", upload_id=upload.made["upload_id"])
+    assert upload.call("create").status_code == 200
 
 
 def test_files_of_a_run_keep_its_limit_however_they_arrive(

@@ -167,6 +167,10 @@ def test_an_agent_of_a_deleted_sweep_ends_after_its_run(door: Door) -> None:
         ("{method: random, parameters: {a: {min: 1e-5, max: 1.0}}}", "YAML reads 1e-5 as a text"),
         ("a: &x [1]\nb: *x", "aliases are not supported"),
         ("{method: ", "not YAML"),
+        ("[" * 900 + "]" * 900, "nested too deeply; expected at most 100 levels"),
+        ("a: [" + "1," * 60_000 + "]", "more than 50,000 keys, values, lists and maps"),
+        ('{method: random, parameters: {a: {value: 1}}, name: "a\\u202eb"}', "invisible character"),
+        (f"{{method: random, parameters: {{a: {{value: 1}}}}, name: {'x' * 257}}}", "at most 256"),
         ("{method: random, parameters: {a: {value: 2026-01-01}}}", "expected texts, finite numbers"),
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 from runvitals.server.access.identification.identity import CredentialOwner
 from runvitals.server.doors.signed_paths import SignedPaths
 from runvitals.server.doors.wandb.uploads import FileOfRun
-from runvitals.server.files.received_files import FileLimits
+from runvitals.server.files.reserved_space import FileLimits
 from runvitals.server.http.request_errors import HttpRejection
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.wandb.conftest import Door

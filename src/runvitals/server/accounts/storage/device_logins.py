@@ -10,12 +10,13 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.accounts import device_login
 from runvitals.store.errors import NoLongerValid
 
@@ -60,8 +61,8 @@ class DeviceLoginTable(StoredTable):
 
         def work(connection: Connection) -> DeviceLogin:
             connection.execute(delete(device_login).where(device_login.c.expires_ms <= now_ms))
-            if connection.execute(select(func.count()).select_from(device_login)).scalar_one() >= MAX_WAITING:
-                raise ValueError("too many devices are waiting for their users; try again later")
+            refusal = "too many devices are waiting for their users; try again later"
+            check_room(connection, device_login, MAX_WAITING, refusal)
             code = _new_code()
             values = {
                 "digest": digest,

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.names import plain_text
@@ -15,10 +15,11 @@ from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_key, public_id
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, api_key_entity, service_account, user_account
 from runvitals.server.database.text import checked_new_name
-from runvitals.store.errors import LimitReached, NotFound
+from runvitals.store.errors import NotFound
 
 MAX_NAME = 64
 MAX_KEYS = 50
@@ -240,16 +241,13 @@ def _valid(now_ms: int) -> tuple[Any, ...]:
     )
 
 
-def _check_count(connection: Connection, owner: dict[str, object], now_ms: int, factor: int = 1) -> None:
-    field, table = ("user_id", user_account)
-    if owner["user_id"] is None:
-        field, table = ("service_account_id", service_account)
-    locked = select(table.c.id).where(table.c.id == owner[field]).with_for_update(key_share=True)
-    connection.execute(locked)  # so that of several requests at once, each counts the keys of those before
-    count = select(func.count()).where(api_key.c[field] == owner[field], *_valid(now_ms))
+def _check_count(connection: Connection, owner: dict[str, Any], now_ms: int, factor: int = 1) -> None:
+    field = "user_id" if owner["user_id"] is not None else "service_account_id"
+    owner_id = owner[field]
     most = factor * (MAX_KEYS if field == "user_id" else MAX_SERVICE_KEYS)
-    if connection.execute(count).scalar_one() >= most:
-        raise LimitReached(f"too many keys; at most {most} are allowed: revoke one first")
+    refusal = f"too many keys; at most {most} are allowed: revoke one first"
+    theirs = (api_key.c[field] == owner_id, *_valid(now_ms))
+    check_room(connection, api_key, most, refusal, *theirs, owner_id=owner_id)
 
 
 def _insert(

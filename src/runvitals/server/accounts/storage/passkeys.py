@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, add_rows, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.accounts import password, recovery_code, second_factor
 from runvitals.server.database.tables.sign_in import passkey, passkey_owner, used_challenge
 from runvitals.server.database.tables.sign_on import login
 from runvitals.server.database.text import checked_new_name
-from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotFound
+from runvitals.store.errors import NameTaken, NoLongerValid, NotFound
 
 MAX_PASSKEYS = 20
 MAX_NAME = 64
@@ -132,9 +133,9 @@ class PasskeyTable(StoredTable):
         mine = passkey.c.credential_id == new.credential_id
         _use_challenge(connection, use)
         _lock(connection, user_id)
-        count = select(func.count()).select_from(passkey).where(passkey.c.user_id == user_id)
-        if connection.execute(count).scalar_one() >= MAX_PASSKEYS:
-            raise LimitReached(f"you have {MAX_PASSKEYS} passkeys, which is the most that are allowed")
+        refusal = f"you have {MAX_PASSKEYS} passkeys, which is the most that are allowed"
+        theirs = passkey.c.user_id == user_id
+        check_room(connection, passkey, MAX_PASSKEYS, refusal, theirs, owner_id=user_id)
         try:
             connection.execute(insert(passkey).values(values))
         except IntegrityError:

@@ -7,15 +7,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, Table, and_, delete, func, or_, select
+from sqlalchemy import Connection, Table, and_, delete, or_, select
 
 from runvitals.server.alerts.storage.checks import locked_team
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, among, in_transaction, insert
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.events import alert_exception, team_alerts, user_alerts
 from runvitals.server.database.tables.runs import project, run
-from runvitals.store.errors import LimitReached
 
 MAX_EXCEPTIONS: Final = 500
 """Of one user."""
@@ -143,9 +143,9 @@ class AlertSettingTable(StoredTable):
         connection.execute(delete(alert_exception).where(mine))
         if mode is None:
             return
-        counted = select(func.count()).select_from(alert_exception).where(table.user_id == user_id)
-        if connection.execute(counted).scalar_one() >= MAX_EXCEPTIONS:
-            raise LimitReached(f"you have {MAX_EXCEPTIONS} exceptions, which is the most that are allowed")
+        refusal = f"you have {MAX_EXCEPTIONS} exceptions, which is the most that are allowed"
+        theirs = table.user_id == user_id
+        check_room(connection, alert_exception, MAX_EXCEPTIONS, refusal, theirs, owner_id=user_id)
         values = {"user_id": user_id, f"{target.scope}_id": target.id, "mode": mode}
         connection.execute(insert(connection, alert_exception).values(values))
 

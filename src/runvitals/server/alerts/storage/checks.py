@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ColumnElement, Connection, Table, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Table, select
 
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.accounts import entity
-from runvitals.store.errors import LimitReached, NameTaken, NotFound
+from runvitals.store.errors import NameTaken, NotFound
 
 
 def locked_team(connection: Connection, team_id: int) -> tuple[int, str]:
@@ -47,6 +48,5 @@ def check_count(
     *conditions: ColumnElement[bool],
 ) -> None:
     """Raise LimitReached if a team has as many as a team may have."""
-    mine = select(func.count()).select_from(table).where(table.c.team_id == team_id, *conditions)
-    if connection.execute(mine).scalar_one() >= most:
-        raise LimitReached(f"the team has {most} {kinds}, which is the most that a team may have")
+    refusal = f"the team has {most} {kinds}, which is the most that a team may have"
+    check_room(connection, table, most, refusal, table.c.team_id == team_id, *conditions, owner_id=team_id)

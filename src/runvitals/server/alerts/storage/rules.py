@@ -11,11 +11,12 @@ from sqlalchemy import Connection, Row, Select, and_, case, delete, func, insert
 
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, among, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
 from runvitals.server.database.tables.runs import project, run, writer
-from runvitals.store.errors import LimitReached, NameTaken, NotFound
+from runvitals.store.errors import NameTaken, NotFound
 
 MAX_RULES: Final = 1000
 """Of one team or user."""
@@ -122,9 +123,9 @@ class AlertRuleTable(StoredTable):
         owner = _lock_owner(connection, entity_id)
         name = str(definition["name"])
         _check_name(connection, entity_id, name)
-        counted = select(func.count()).where(alert_rule.c.entity_id == entity_id)
-        if connection.execute(counted).scalar_one() >= MAX_RULES:
-            raise LimitReached(f"there are {MAX_RULES} rules, which is the most that are allowed")
+        refusal = f"there are {MAX_RULES} rules, which is the most that are allowed"
+        theirs = alert_rule.c.entity_id == entity_id
+        check_room(connection, alert_rule, MAX_RULES, refusal, theirs, owner_id=entity_id)
         values = {
             "entity_id": entity_id,
             "name": name,

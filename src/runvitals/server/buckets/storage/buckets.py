@@ -12,12 +12,13 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, membership
 from runvitals.server.database.tables.buckets import bucket, team_bucket
 from runvitals.server.database.tables.runs import stored_file
 from runvitals.server.events.outbox import Notification, add
-from runvitals.store.errors import LimitReached, NameTaken, NotFound
+from runvitals.store.errors import NameTaken, NotFound
 from runvitals.store.files.bucket_location import BucketLocation
 
 MAX_BUCKETS: Final = 1000
@@ -108,8 +109,7 @@ class BucketTable(StoredTable):
         about = _stored(location)
         if connection.execute(select(bucket.c.id).where(bucket.c.name == name)).first() is not None:
             raise NameTaken(f"there is already a bucket {name!r}")
-        if connection.execute(select(func.count()).select_from(bucket)).scalar_one() >= MAX_BUCKETS:
-            raise LimitReached(f"there are {MAX_BUCKETS:,} buckets already")
+        check_room(connection, bucket, MAX_BUCKETS, f"there are {MAX_BUCKETS:,} buckets already")
         values = {
             "name": name,
             "location": json.dumps(about),

@@ -38,7 +38,7 @@ from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import access_of, door_recorder, received_files
-from runvitals.store.files.parts import UnknownUpload
+from runvitals.store.files.parts import TooManyUploads, UnknownUpload
 
 MAX_PARTS: Final = 10_000
 _ID_BYTES: Final = 16
@@ -67,7 +67,10 @@ def create(request: Request, path: str, sent: TheMessage) -> Response:
     key = _key(upload_id, artifact)
     files = received_files(request)
     with files.space.writing():
-        files.parts.begin(key, artifact.run_id)
+        try:
+            files.parts.begin(key, _owner(artifact))
+        except TooManyUploads as error:
+            raise invalid(str(error)) from None
     name = posixpath.basename(artifact.name)
     credentials = [
         {"part_number": part, "headers": {}, "url": _address(request, artifact, key, part, name)}
@@ -88,6 +91,11 @@ def _key(upload_id: str, artifact: ArtifactPlace) -> str:
     """Return the key of an upload: with the id alone nothing can be written to another place."""
     text = f"{upload_id[:100]}:{artifact.project_id}:{artifact.path}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _ID_BYTES]
+
+
+def _owner(place: ArtifactPlace | PartOfFile) -> str:
+    """Return whose unfinished upload it is: a run's or, of what is of no run, a project's."""
+    return f"project{place.project_id}" if place.run_id is None else str(place.run_id)
 
 
 def _address(request: Request, artifact: ArtifactPlace, key: str, number: int, name: str) -> str:
@@ -129,7 +137,7 @@ def _may_write(request: Request, requester: Requester, part: PartOfFile) -> bool
 def _add_part(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str:
     md5 = base64.b64decode(incoming.md5).hex()
     try:
-        files.parts.add(part.key, part.run_id, part.number, incoming.path, md5)
+        files.parts.add(part.key, _owner(part), part.number, incoming.path, md5)
     except UnknownUpload as error:
         raise HttpRejection(404, str(error)) from None
     return md5
@@ -142,10 +150,10 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     key = _key(sent.required("upload_id", most=100), artifact)
     etags = _etags(sent)
     files = received_files(request)
-    if files.parts.is_finished(key, artifact.run_id):
+    if files.parts.is_finished(key, _owner(artifact)):
         return to_response({})
     try:
-        size = files.parts.sizes(key, artifact.run_id, etags)
+        size = files.parts.sizes(key, _owner(artifact), etags)
     except UnknownUpload as error:
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, str(error)) from None
     except ValueError as error:
@@ -153,7 +161,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     joined_path = files.begin(size, artifact.run_id, is_artifact=True)
     try:
         with files.space.writing():
-            joined = files.parts.join(key, artifact.run_id, list(etags), joined_path)
+            joined = files.parts.join(key, _owner(artifact), list(etags), joined_path)
             files.keep(
                 joined_path,
                 joined.sha256,
@@ -163,7 +171,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
             )
     finally:
         files.end(joined_path)
-    files.parts.finish(key, artifact.run_id)
+    files.parts.finish(key, _owner(artifact))
     return to_response({})
 
 
@@ -186,5 +194,6 @@ def _etags(sent: SentMessage) -> dict[int, str]:
 def abort(request: Request, path: str, sent: TheMessage) -> Response:
     """Remove an upload with its parts. One that does not exist is no error."""
     artifact = _artifact(request, path, sent)
-    received_files(request).parts.end(_key(sent.required("upload_id", most=100), artifact), artifact.run_id)
+    key = _key(sent.required("upload_id", most=100), artifact)
+    received_files(request).parts.end(key, _owner(artifact))
     return to_response({})

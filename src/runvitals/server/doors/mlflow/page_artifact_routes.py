@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.logged_models import TheLoggedModels
 from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
-from runvitals.server.files.received_files import FileRejected
+from runvitals.server.files.reserved_space import FileRejected
 from runvitals.server.files.routes.incoming_file import Incoming, receive_file
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.service_parameters import door_recorder, received_files

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
 
+from runvitals.model.artifacts import UnknownArtifact
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.registry_actions import registry_of
@@ -137,7 +139,7 @@ class ModelRegistry:
         if not own:
             if not any(self._may_in_home(read) for read in _READS):
                 self.require(action)
-            raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
+            raise _unknown_model(name)
         self.require_in(own[0].project_id, action)
         return own[0]
 
@@ -176,10 +178,8 @@ class ModelRegistry:
         self.require(Action.REGISTRY_LINK)
         owner = ProjectOwner(self.home, self._requester.user_id, None if self.home is None else "team")
         by = Changer() if self._is_operator else Changer(self._requester.actor)
-        try:
+        with _naming(name):
             self.table.create(owner, name, description, tags, self.now_ms, by)
-        except NameTaken:
-            raise _name_taken_error(name) from None
         self._access.rights_changed()
         return self.find(name)
 
@@ -187,15 +187,16 @@ class ModelRegistry:
         """Give a registered model another name in its registry.
 
         Raises:
-            MlflowError: an invalid name, or one that is taken.
+            MlflowError: an invalid name, or one that is taken; or the model no longer has its old name.
         """
         checked_model_name(name)
         registry, dot, rest = name.partition(".")
         inside = bool(dot) and model.name.startswith(f"{registry}.")
         try:
-            self.table.change(model, self.now_ms, name=rest if inside else name)
-        except NameTaken:
-            raise _name_taken_error(name) from None
+            with _naming(name):
+                self.table.rename(model, rest if inside else name, self.now_ms)
+        except UnknownArtifact:  # another request was faster
+            raise _unknown_model(model.name) from None
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
@@ -290,8 +291,20 @@ def sent_version(sent: SentMessage) -> int:
     return int(text)
 
 
-def _name_taken_error(name: str) -> MlflowError:
-    return MlflowError(RESOURCE_ALREADY_EXISTS, f"Registered Model (name={name}) already exists.")
+def _unknown_model(name: str) -> MlflowError:
+    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Raise what a model of this name could not be stored for as errors of MLflow."""
+    try:
+        yield
+    except NameTaken:
+        text = f"Registered Model (name={name}) already exists."
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, text) from None
+    except ValueError as error:
+        raise invalid(str(error)) from None
 
 
 @immediate

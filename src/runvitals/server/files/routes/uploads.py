@@ -7,6 +7,7 @@ arrived and continues there.
 from __future__ import annotations
 
 import hashlib
+from contextlib import ExitStack
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Path, Query, Request
@@ -17,7 +18,8 @@ from runvitals.model import small_files
 from runvitals.model.limits import PIECE_BYTES, STEP
 from runvitals.server.access.permission import needs
 from runvitals.server.files.disk_space import FileNotStored
-from runvitals.server.files.received_files import FileRejected, ReceivedFiles, UploadState
+from runvitals.server.files.received_files import ReceivedFiles, UploadState
+from runvitals.server.files.reserved_space import FileRejected
 from runvitals.server.files.routes.incoming_file import pieces_of
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, http_error
@@ -120,17 +122,20 @@ async def upload_piece(
     """
     try:
         with door_recorder(request).in_flight(2 * PIECE_BYTES):
-            run_id = await run_in_threadpool(_checked_run, files, run, number, size, offset)
-            state: UploadState | None = None
-            async for piece in pieces_of(request):
-                state = await run_in_threadpool(files.append, run_id, sha256, size, offset, piece)
-                if state.complete:  # perhaps by another process of the run
-                    break
-                offset = state.offset
-            if state is None:
-                if offset < size:
-                    raise HTTPException(422, "the piece is empty")
-                state = await run_in_threadpool(files.append, run_id, sha256, size, offset, ())
+            run_id = await run_in_threadpool(files.run_number, run, number)
+            with ExitStack() as stack:
+                reserved = files.uploading(run_id, sha256, size)
+                await run_in_threadpool(stack.enter_context, reserved)
+                state: UploadState | None = None
+                async for piece in pieces_of(request):
+                    state = await run_in_threadpool(files.append, run_id, sha256, size, offset, piece)
+                    if state.complete:  # perhaps by another process of the run
+                        break
+                    offset = state.offset
+                if state is None:
+                    if offset < size:
+                        raise HTTPException(422, "the piece is empty")
+                    state = await run_in_threadpool(files.append, run_id, sha256, size, offset, ())
     except HttpRejection as error:
         raise http_error(error) from None
     except WrongOffset as error:
@@ -140,10 +145,3 @@ async def upload_piece(
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     return state._asdict()
-
-
-def _checked_run(files: ReceivedFiles, run: str, number: int | None, size: int, offset: int) -> int:
-    """Return the number of a run that the rest of a file may be sent to."""
-    run_id = files.run_number(run, number)
-    files.check_upload(run_id, size, offset)
-    return run_id

@@ -11,6 +11,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -21,7 +22,7 @@ from runvitals.server.database.tables.accounts import (
     user_account,
 )
 from runvitals.server.teams.storage.teams import revoke_invitations
-from runvitals.store.errors import LimitReached, NameTaken, NotFound
+from runvitals.store.errors import NameTaken, NotFound
 
 MAX_ROLES = 50
 
@@ -60,9 +61,8 @@ class RoleTable(StoredTable):
             LimitReached: there are too many roles.
         """
         added = sorted(set(actions))
-        count = connection.execute(select(func.count()).select_from(custom_role)).scalar_one()
-        if count >= MAX_ROLES:
-            raise LimitReached(f"too many custom roles; at most {MAX_ROLES} are allowed")
+        refusal = f"too many custom roles; at most {MAX_ROLES} are allowed"
+        check_room(connection, custom_role, MAX_ROLES, refusal)
         _check_free(connection, name)
         values = {
             "name": name,

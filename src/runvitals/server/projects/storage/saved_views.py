@@ -6,16 +6,17 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, insert, or_, select, update
 
 from runvitals.model import json_values
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.projects import saved_view
 from runvitals.server.database.tables.runs import project
 from runvitals.server.database.text import checked_new_name
-from runvitals.store.errors import LimitReached, NotFound
+from runvitals.store.errors import NotFound
 
 KINDS: Final = ("runs", "workspace")
 MAX_VIEWS: Final = 200
@@ -187,10 +188,10 @@ def _encode(data: dict[str, Any]) -> str:
 
 def _check_count(connection: Connection, project_id: int, kind: str, user_id: int | None) -> None:
     same = (saved_view.c.project_id == project_id, saved_view.c.kind == kind)
-    count = select(func.count()).where(*same, saved_view.c.user_id.is_not_distinct_from(user_id))
-    if connection.execute(count).scalar_one() >= MAX_VIEWS:
-        whose = "published for this project" if user_id is None else "of yours in this project"
-        raise LimitReached(f"there are {MAX_VIEWS} views {whose}: delete one first")
+    theirs = saved_view.c.user_id.is_not_distinct_from(user_id)
+    whose = "published for this project" if user_id is None else "of yours in this project"
+    refusal = f"there are {MAX_VIEWS} views {whose}: delete one first"
+    check_room(connection, saved_view, MAX_VIEWS, refusal, *same, theirs, owner_id=project_id)
 
 
 def _views() -> Select[Any]:

@@ -12,6 +12,7 @@ from runvitals.model.artifact_names import checked_alias
 from runvitals.server.artifacts.storage.memberships import record_aliases, set_aliases
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room, take_turns
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_membership
 from runvitals.server.database.tables.registry import alias_request, alias_request_comment
 from runvitals.server.events.automation_events import raise_request
@@ -125,11 +126,10 @@ class AliasRequestTable(StoredTable):
         checked = checked_alias(alias)
         row = {"membership_id": membership_id, "alias": checked, "state": "open", "created_ms": now_ms}
         author = _author(by)
-        collection = (
-            select(artifact_membership.c.collection_id)
-            .where(artifact_membership.c.id == membership_id)
-            .scalar_subquery()
-        )
+        column = artifact_membership.c.collection_id
+        of_version = select(column).where(artifact_membership.c.id == membership_id)
+        collection = connection.execute(of_version).scalar()
+        take_turns(connection, "alias_request", collection or 0)
         statement = _requests().where(artifact_collection.c.id == collection, alias_request.c.state == "open")
         waiting = [AliasRequest(**each._asdict()) for each in connection.execute(statement)]
         if len(waiting) >= MAX_OPEN:
@@ -219,9 +219,9 @@ def _comment(connection: Connection, request_id: int, text: str, now_ms: int, by
     if not 1 <= len(checked) <= MAX_COMMENT:
         raise ValueError(f"a comment of {len(checked):,} characters; expected 1 to {MAX_COMMENT:,}")
     columns = alias_request_comment.c
-    count = select(func.count()).where(columns.request_id == request_id)
-    if connection.execute(count).scalar_one() >= MAX_COMMENTS:
-        raise LimitReached(f"the request has {MAX_COMMENTS} comments")
+    this = columns.request_id == request_id
+    refusal = f"the request has {MAX_COMMENTS} comments"
+    check_room(connection, alias_request_comment, MAX_COMMENTS, refusal, this, owner_id=request_id)
     row = {"request_id": request_id, "text": checked, "created_ms": now_ms, **_author(by)}
     connection.execute(insert(alias_request_comment).values(row))
 

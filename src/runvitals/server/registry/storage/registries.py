@@ -20,6 +20,7 @@ from runvitals.model.registry_names import (
 from runvitals.server.artifacts.storage.protection import Changer, admin_names, check_members
 from runvitals.server.audit.storage.audit import record
 from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_membership
@@ -87,6 +88,12 @@ class RegistryTable(StoredTable):
         )
         with self._database.read() as connection:
             return next(map(_row, connection.execute(statement)), None)
+
+    def of_entity(self, entity_id: int | None) -> list[RegistryRow]:
+        """The registries of a team or user, by name; None: those of a server without accounts."""
+        statement = _registries().where(project.c.entity_id.is_not_distinct_from(entity_id))
+        with self._database.read() as connection:
+            return [_row(row) for row in connection.execute(statement.order_by(project.c.name))]
 
     def page(
         self,
@@ -248,6 +255,7 @@ class RegistryTable(StoredTable):
             LimitReached: the registry has too many.
         """
         columns = registry_admin.c
+        take_turns(connection, "registry_admin", project_id)
         admin_ids = set(
             connection.execute(select(columns.user_id).where(columns.project_id == project_id)).scalars()
         )
@@ -309,6 +317,7 @@ class RegistryTable(StoredTable):
         if checked == LATEST:
             raise ValueError("the alias 'latest' moves with each link, so it cannot be protected")
         columns = protected_alias.c
+        take_turns(connection, "protected_alias", project_id)
         aliases = list(
             connection.execute(select(columns.alias).where(columns.project_id == project_id)).scalars()
         )

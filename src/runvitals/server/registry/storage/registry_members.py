@@ -9,11 +9,12 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.database.database import Database
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, project_member, team, user_account
 from runvitals.server.database.tables.registry import registry_team
 from runvitals.server.registry.storage.registries import record_registry
-from runvitals.store.errors import LimitReached, NotFound
+from runvitals.store.errors import NotFound
 
 MAX_MEMBERS: Final = 10_000
 
@@ -83,8 +84,10 @@ class RegistryMemberTable:
             before = connection.execute(select(columns.role).where(*same)).scalar()
             if before == role:
                 return
-            if before is None and self._count(connection, project_id) >= MAX_MEMBERS:
-                raise LimitReached(f"the registry has {MAX_MEMBERS:,} members: remove one first")
+            if before is None:
+                refusal = f"the registry has {MAX_MEMBERS:,} members: remove one first"
+                members = columns.project_id == project_id, self._id.is_not(None)
+                check_room(connection, self._rows, MAX_MEMBERS, refusal, *members, owner_id=project_id)
             row = {"project_id": project_id, self._id.name: member_id, "role": role, "created_ms": now_ms}
             connection.execute(delete(self._rows).where(*same))
             connection.execute(insert(self._rows).values(row))
@@ -114,10 +117,6 @@ class RegistryMemberTable:
             record_registry(connection, project_id, "registry.member_remove", now_ms, by, before=was)
 
         self._database.write(work)
-
-    def _count(self, connection: Connection, project_id: int) -> int:
-        members = select(func.count()).where(self._rows.c.project_id == project_id, self._id.is_not(None))
-        return int(connection.execute(members).scalar_one())
 
     def _name(self, connection: Connection, member_id: int) -> str:
         query = select(entity.c.name).where(entity.c.id == member_id)

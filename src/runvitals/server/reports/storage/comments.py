@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, exists, insert, select, update
 
 from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_comment, report_reaction
-from runvitals.store.errors import LimitReached, NotFound
+from runvitals.store.errors import NotFound
 
 MAX_COMMENTS: Final = 5000
 """Of a report."""
@@ -100,10 +101,9 @@ class ReportCommentTable(StoredTable):
             UnknownComment: that of `reply_to`.
             LimitReached: the report has too many.
         """
-        counted = select(func.count()).select_from(report_comment)
-        count = connection.execute(counted.where(report_comment.c.report_id == report_id)).scalar_one()
-        if count >= MAX_COMMENTS:
-            raise LimitReached(f"the report has {MAX_COMMENTS:,} comments, which is the most it may have")
+        refusal = f"the report has {MAX_COMMENTS:,} comments, which is the most it may have"
+        this = report_comment.c.report_id == report_id
+        check_room(connection, report_comment, MAX_COMMENTS, refusal, this, owner_id=report_id)
         anchor: dict[str, Any] = {"block": new.block, "panel": new.panel, "x": new.x, "reply_to": None}
         if new.reply_to is not None:
             first = _comment(connection, report_id, new.reply_to)
@@ -149,9 +149,9 @@ class ReportCommentTable(StoredTable):
             same = [report_reaction.c[name] == value for name, value in row.items()]
             connection.execute(delete(report_reaction).where(*same))
             return
-        counted = select(func.count()).where(report_reaction.c.comment_id == comment.id)
-        if connection.execute(counted).scalar_one() >= _MAX_REACTIONS:
-            raise LimitReached(f"the comment has {_MAX_REACTIONS:,} reactions, which is the most")
+        refusal = f"the comment has {_MAX_REACTIONS:,} reactions, which is the most"
+        this = report_reaction.c.comment_id == comment.id
+        check_room(connection, report_reaction, _MAX_REACTIONS, refusal, this, owner_id=comment.id)
         add_rows(connection, report_reaction, [{**row, "created_ms": now_ms}])
 
     def _set(self, comment: CommentRow, values: dict[str, Any]) -> None:

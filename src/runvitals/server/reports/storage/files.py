@@ -7,6 +7,7 @@ from typing import Final, Literal, NamedTuple
 from sqlalchemy import Connection, case, delete, func, or_, select
 
 from runvitals.server.database.database import StoredTable, add_rows, in_transaction
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.tables.reports import report, report_file
 from runvitals.server.database.tables.runs import project
 from runvitals.server.files.storage.stored_files import StoredFile, ensure_file
@@ -116,6 +117,7 @@ class ReportFileTable(StoredTable):
 
 
 def _check_space(connection: Connection, report_id: int, size: int) -> None:
+    take_turns(connection, "report_file", report_id)
     used = select(func.count(), func.coalesce(func.sum(report_file.c.bytes), 0))
     count, size_before = connection.execute(used.where(report_file.c.report_id == report_id)).one()
     if count >= MAX_FILES:

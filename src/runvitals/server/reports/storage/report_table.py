@@ -14,7 +14,6 @@ from sqlalchemy import (
     Select,
     and_,
     delete,
-    func,
     insert,
     or_,
     select,
@@ -22,6 +21,7 @@ from sqlalchemy import (
 )
 
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.accounts import entity, service_account, user_account
 from runvitals.server.database.tables.reports import report, report_share, report_version
 from runvitals.server.database.tables.runs import project
@@ -82,9 +82,9 @@ class ReportTable(StoredTable):
         self, connection: Connection, project_id: int, document: Document, author: ReportAuthor, now_ms: int
     ) -> ReportRow:
         """Create a draft, or raise LimitReached."""
-        count = select(func.count()).select_from(report).where(report.c.project_id == project_id)
-        if connection.execute(count).scalar_one() >= MAX_REPORTS:
-            raise LimitReached(f"the project has {MAX_REPORTS:,} reports: delete some for good")
+        refusal = f"the project has {MAX_REPORTS:,} reports: delete some for good"
+        in_project = report.c.project_id == project_id
+        check_room(connection, report, MAX_REPORTS, refusal, in_project, owner_id=project_id)
         values = {
             "project_id": project_id,
             "author_id": author.user_id,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_share
 from runvitals.server.reports.storage.rows import ShareRole
-from runvitals.store.errors import LimitReached
 
 MAX_SHARES = 500
 """People with whom a report is shared."""
@@ -53,8 +53,9 @@ class ReportShareTable(StoredTable):
         same = (report_share.c.report_id == report_id, report_share.c.user_id == user_id)
         values = {"role": role, "created_by": by, "created_ms": now_ms}
         if not connection.execute(update(report_share).where(*same).values(role=role)).rowcount:
-            if len(_of_report(connection, report_id)) >= MAX_SHARES:
-                raise LimitReached(f"the report is shared with {MAX_SHARES} people; share it by a link")
+            refusal = f"the report is shared with {MAX_SHARES} people; share it by a link"
+            this = report_share.c.report_id == report_id
+            check_room(connection, report_share, MAX_SHARES, refusal, this, owner_id=report_id)
             connection.execute(insert(report_share).values(report_id=report_id, user_id=user_id, **values))
         rights_changed(connection)
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.database.text import check_integers
 from runvitals.server.sweeps.storage.rows import (
@@ -21,7 +22,6 @@ from runvitals.server.sweeps.storage.rows import (
     SweepConflict,
     UnknownSweep,
 )
-from runvitals.store.errors import LimitReached
 
 MAX_SWEEPS: Final = 10_000
 """In a project."""
@@ -70,9 +70,9 @@ class SweepTable(StoredTable):
     @in_transaction
     def create(self, connection: Connection, new: NewSweep, now_ms: int) -> Sweep:
         """Create a sweep, or raise LimitReached when the project has too many."""
-        counted = select(func.count()).select_from(sweep).where(sweep.c.project_id == new.project_id)
-        if connection.execute(counted).scalar_one() >= MAX_SWEEPS:
-            raise LimitReached(f"the project has {MAX_SWEEPS:,} sweeps: delete some")
+        refusal = f"the project has {MAX_SWEEPS:,} sweeps: delete some"
+        in_project = sweep.c.project_id == new.project_id
+        check_room(connection, sweep, MAX_SWEEPS, refusal, in_project, owner_id=new.project_id)
         row = {
             **{name: getattr(new, name) for name in NewSweep.__dataclass_fields__},
             **_texts(display_name=new.display_name, description=new.description),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.tables.accounts import (
     email,
     entity,
@@ -21,7 +22,7 @@ from runvitals.server.database.tables.accounts import (
 )
 from runvitals.server.teams.storage.members import add_member, resolve_role
 from runvitals.server.teams.storage.teams import TEAMS, TeamRow, living_team, team_row
-from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotAllowed, NotFound
+from runvitals.store.errors import NameTaken, NoLongerValid, NotAllowed, NotFound
 
 MAX_MESSAGE = 500
 A_DAY = 10
@@ -135,9 +136,8 @@ class JoinRequestTable(StoredTable):
         if connection.execute(select(team_join_request.c.id).where(*pending)).first() is not None:
             raise NameTaken(f"you have already asked to join {team.name}")
         theirs = (team_join_request.c.user_id == user_id, team_join_request.c.created_ms > now_ms - DAY_MS)
-        count = select(func.count()).select_from(team_join_request).where(*theirs)
-        if connection.execute(count).scalar_one() >= A_DAY:
-            raise LimitReached(f"you may ask {A_DAY} teams a day; try again tomorrow")
+        refusal = f"you may ask {A_DAY} teams a day; try again tomorrow"
+        check_room(connection, team_join_request, A_DAY, refusal, *theirs, owner_id=user_id)
         values = {"team_id": team.id, "user_id": user_id, "message": text, "created_ms": now_ms}
         connection.execute(insert(team_join_request).values(**values, state="pending"))
         owner = (team.id, team.name)

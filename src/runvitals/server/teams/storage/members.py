@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.accounts.storage.administrators import check_team_administrators, lock_members
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, among, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -27,7 +28,7 @@ from runvitals.server.database.tables.runs import project
 from runvitals.server.organisation.storage.roles import role_by_name
 from runvitals.server.reports.storage.leaving import leave_reports_of_team
 from runvitals.server.teams.storage.teams import living_team, revoke_invitations
-from runvitals.store.errors import LimitReached, NameTaken, NotFound
+from runvitals.store.errors import NameTaken, NotFound
 
 ROLES = ("viewer", "member", "admin")
 MAX_TEAMS = 200
@@ -283,9 +284,9 @@ def add_member(
     mine = (membership.c.team_id == team_id, membership.c.user_id == user_id)
     if connection.execute(select(membership.c.id).where(*mine)).first() is not None:
         raise NameTaken("this user is already a member of the team")
-    count = select(func.count()).where(membership.c.user_id == user_id)
-    if connection.execute(count).scalar_one() >= MAX_TEAMS:
-        raise LimitReached(f"this user is in {MAX_TEAMS} teams, which is the most that are allowed")
+    refusal = f"this user is in {MAX_TEAMS} teams, which is the most that are allowed"
+    theirs = membership.c.user_id == user_id
+    check_room(connection, membership, MAX_TEAMS, refusal, theirs, owner_id=user_id)
     values = {
         "team_id": team_id,
         "user_id": user_id,

@@ -16,6 +16,7 @@ from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.pictures import remove_picture
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import check_room
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import (
@@ -31,7 +32,7 @@ from runvitals.server.database.tables.buckets import team_bucket
 from runvitals.server.database.tables.destinations import destination, team_secret
 from runvitals.server.database.tables.runs import token
 from runvitals.server.projects.storage.project_transfer import adopt_projects
-from runvitals.store.errors import LimitReached, NotFound
+from runvitals.store.errors import NotFound
 
 LEGACY_ACCOUNT = "legacy-tokens"
 MAX_TEAMS = 1000
@@ -350,9 +351,9 @@ def _to_column(value: object) -> object:
 
 
 def _check_count(connection: Connection) -> None:
-    count = select(func.count()).select_from(team).join(entity, entity.c.id == team.c.entity_id)
-    if connection.execute(count.where(entity.c.purged_ms.is_(None))).scalar_one() >= MAX_TEAMS:
-        raise LimitReached(f"there are {MAX_TEAMS} teams, which is the most that a server has")
+    refusal = f"there are {MAX_TEAMS} teams, which is the most that a server has"
+    purged = select(entity.c.id).where(entity.c.purged_ms.is_not(None))
+    check_room(connection, team, MAX_TEAMS, refusal, team.c.entity_id.not_in(purged))
 
 
 def checked_labels(fields: Mapping[str, Any]) -> dict[str, Any]:
