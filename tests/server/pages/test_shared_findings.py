@@ -223,13 +223,13 @@ IDLE = Finding(
 )
 
 
-@pytest.fixture
-def going_on(people: People) -> int:
-    """The id of a run of bob that goes on; named live."""
-    team, bob = people.accounts.teams.by_name("vision").id, people.accounts.users.by_name("bob").id
+def going_on(people: People, run: str, project: str) -> int:
+    """A new run of bob that goes on, in a project and a team of their own; returns its number."""
+    bob = people.accounts.users.by_name("bob").id
+    team = people.accounts.teams.create(project, CLI, people.now_ms, administrator=bob).id
     store = people.served.metadata_store
     registration = WriterRegistration(
-        "live", "monitor.node1.1", "marsh", interval_s=3600, sender=Sender(team, author_id=bob)
+        run, "monitor.node1.1", project, interval_s=3600, sender=Sender(team, author_id=bob)
     )
     [writer] = store.writers.join([registration], people.now_ms - HOUR_MS)
     store.writers.record_heartbeats([WriterHeartbeat(writer.writer_id, people.now_ms, people.now_ms)])
@@ -249,42 +249,36 @@ def keep(people: People, run_id: int, *findings: Finding) -> None:
     people.served.app.services.findings.keep(judged)
 
 
-def test_a_finding_opens_grows_and_closes_while_one_looks(
-    page: Browser,
-    people: People,
-    going_on: int,
-) -> None:
-    keep(people, going_on)
+def test_a_finding_opens_grows_and_closes_while_one_looks(page: Browser, people: People) -> None:
+    run = going_on(people, "live", "marsh")
+    keep(people, run)
     signed_in(page, "bob")
-    page.open("/vision/marsh/runs/live")
+    page.open("/marsh/marsh/runs/live")
     shown(page, "Healthy.", ".verdict")
     page.wait("document.querySelector('.link.open')")
     idle = replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS)
-    keep(people, going_on, idle)
+    keep(people, run, idle)
     shown(page, "The GPU is idle.", ".verdict .text")
     click(page, ".verdict button", "What decided")  # it came meanwhile, and takes one line until it is opened
     shown(page, "since ", ".verdict")
     notices = "[...document.querySelectorAll('main > .notice')].map(e => e.innerText).join()"
     assert "idle" not in page.evaluate(notices)  # the verdict says it, and no notice repeats it
     keep_picture(page, "finding-live")
-    keep(people, going_on, replace(idle, text="The GPU is idle, still.", device_hours=2.0))
+    keep(people, run, replace(idle, text="The GPU is idle, still.", device_hours=2.0))
     shown(page, "The GPU is idle, still.", ".verdict .text")
     shown(page, "2.0 device-hours lost", ".verdict")
-    keep(people, going_on, replace(idle, to_ms=people.now_ms - 10 * MINUTE_MS, text="The GPU was idle."))
+    keep(people, run, replace(idle, to_ms=people.now_ms - 10 * MINUTE_MS, text="The GPU was idle."))
     shown(page, "for 10 min 00 s", ".verdict")
     assert page.evaluate("document.querySelectorAll('.verdict .severity').length") == 1
 
 
-def test_a_table_of_runs_is_filtered_by_findings(
-    page: Browser,
-    people: People,
-    going_on: int,
-) -> None:
-    keep(people, going_on, replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS))
+def test_a_table_of_runs_is_filtered_by_findings(page: Browser, people: People) -> None:
+    run = going_on(people, "listed", "swamp")
+    keep(people, run, replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS))
     signed_in(page, "bob")
-    page.open("/vision/marsh/findings?cause=idle")
+    page.open("/swamp/swamp/findings?cause=idle")
     click(page, ".causes a", "All runs with this finding")
     names = "[...document.querySelectorAll('tbody .name')].map(e => e.innerText.split('\\n')[0]).sort()"
-    page.wait(f"{names}.join() === 'live'")
-    page.open("/vision/marsh/runs?q=finding:hang")
+    page.wait(f"{names}.join() === 'listed'")
+    page.open("/swamp/swamp/runs?q=finding:hang")
     page.wait("document.querySelector('main')?.innerText.includes('No runs')")
