@@ -29,6 +29,7 @@ TITLES = {
     "doors": "Doors",
     "loads": "Large loads on the doors",
     "files": "Files",
+    "imports": "Imports",
     "artifacts": "Artifacts",
     "clients": "Clients of wandb",
     "store": "Store",

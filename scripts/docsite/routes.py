@@ -24,8 +24,9 @@ def document() -> Schema:
     """The OpenAPI document of a shared server."""
     # The library serves requests; the description needs none.
     app = application(local_services(cast(Library, None)))
-    describe(app)
-    return app.openapi()
+    described = app.openapi()
+    describe(described)
+    return described
 
 
 def page() -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timezone
 from typing import Any
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from botocore.auth import S3SigV4Auth, S3SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
@@ -22,6 +22,12 @@ from werkzeug.serving import make_server
 ACCESS_KEY, SECRET_KEY = "AKIAOFTHETEST", "secret-of-the-test"
 _SKEW_S = 900
 FOR_MOTO = "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
+
+
+def allowing(url: str) -> dict[str, list[str]]:
+    """Return settings of an organisation that allow a service on this machine."""
+    parts = urlsplit(url)
+    return {"outbound_allow": [parts.netloc], "webhook_http": [str(parts.hostname)]}
 
 
 class Refused(Exception):
@@ -42,6 +48,7 @@ class ObjectService:
             early), `short` (sizes are wrong), `no cors`; None: nothing. ETags say nothing, but
             those of parts.
         true_tags: let ETags be MD5s, as they are in lists.
+        moved_to: a URL that reads are redirected to; None: they are answered.
         slow: what a slow service waits for, with `waiting` requests so far.
         signed_reads: how many objects were read at signed addresses.
         requests: method and path of those that were accepted.
@@ -50,6 +57,7 @@ class ObjectService:
     def __init__(self) -> None:
         self.fault: str | None = None
         self.true_tags = False
+        self.moved_to: str | None = None
         self.accepted = {ACCESS_KEY: SECRET_KEY}
         self.bucket = f"training-{secrets.token_hex(8)}"  # moto keeps it for the process
         self.slow = threading.Event()
@@ -120,6 +128,9 @@ class ObjectService:
             start(error.status, [("content-type", "application/xml"), ("content-length", str(len(body)))])
             return [] if method == "HEAD" else [body]
         self.requests.append((method, environ["PATH_INFO"]))
+        if self.moved_to is not None and method == "GET":
+            start("307 Temporary Redirect", [("location", self.moved_to), ("content-length", "0")])
+            return []
         return self._forwarded(environ, start, method)
 
     def _forwarded(self, environ: dict[str, Any], start: Callable[..., Any], method: str) -> Iterable[bytes]:

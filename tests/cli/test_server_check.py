@@ -56,6 +56,20 @@ def test_a_new_store_is_left_alone(found: Found, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_providers_that_nobody_can_sign_in_by(found: Found, tmp_path: Path) -> None:
+    settings = tmp_path / "settings.toml"
+    provider = (
+        '[[providers]]\nid = "lab"\nlabel = "Lab"\nkind = "{}"\nclient_id = "x"\nissuer = "https://{}"\n'
+    )
+    settings.write_text('[settings]\nurl = "https://[::1]:1"\n' + provider.format("oidc", "127.0.0.1:1"))
+    options = ("--store", str(tmp_path / "store"), "--settings", str(settings))
+    assert (
+        "note    provider lab: nobody can sign in by it now: https://127.0" in found(*options)["provider lab"]
+    )
+    settings.write_text('[settings]\nurl = "https://[::1]:1"\n' + provider.format("github", "ghe.example"))
+    assert "back to https://[::1]:1/api/v1/auth/lab/callback" in found(*options)["provider lab"]
+
+
 @pytest.mark.parametrize(
     ("option", "value", "what", "text"),
     [
@@ -66,6 +80,12 @@ def test_a_new_store_is_left_alone(found: Found, tmp_path: Path) -> None:
             "{folder}/file cannot be made: {folder}/file is not a folder",
         ),
         ("--store", "{folder}/file/store", "samples", "{folder}/file is not a folder"),
+        (
+            "--metadata",
+            "{folder}/none/c.db",
+            "metadata",
+            "the folder {folder}/none of the metadata store does not",
+        ),
         ("--metadata", "postgresql://u@host:port/name", "metadata", "unsupported metadata store address"),
         ("--metadata", "postgresql://u@127.0.0.1:1/name", "metadata", "u@127.0.0.1:1/name cannot be reached"),
         ("RUNVITALS_URL", "nonsense", "certificate", "invalid url 'nonsense'; expected https://host"),

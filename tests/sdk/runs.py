@@ -118,7 +118,8 @@ def environment(directory: Path, **more: str) -> dict[str, str]:
         if k in ("PATH", "HOME", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
     }
     source = Path(__file__).parents[2] / "src"
-    return {**kept, "PYTHONPATH": str(source), "RUNVITALS_DIR": str(directory), **more}
+    patience = {"RUNVITALS_FINISH_TIMEOUT": str(PATIENCE_S)}  # a busy machine takes over 5 s
+    return {**kept, **patience, "PYTHONPATH": str(source), "RUNVITALS_DIR": str(directory), **more}
 
 
 def start(directory: Path, script: str, **more: str) -> subprocess.Popen[str]:

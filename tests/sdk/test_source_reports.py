@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from runvitals.journal import frames
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, start, succeeded
 
 SOURCE = """
@@ -47,17 +48,13 @@ def test_reports_are_recorded_and_a_blocking_source_does_not_delay_the_end(tmp_p
     process = start(
         tmp_path / "data",
         f"""
-        import sys, time
+        import sys
         sys.path.append({str(site)!r})
         import runvitals
-        run = runvitals.init()
-        began = time.monotonic()
-        run.finish()
-        print(time.monotonic() - began)
+        runvitals.init(settings={{"finish_timeout": {2 * PATIENCE_S}}}).finish()
         """,
     )
-    out, _ = succeeded(process)
-    assert float(out) < 3.0
+    succeeded(process)  # within less time than it would have waited for the source
     journals = Journals(tmp_path / "data")
     records = [r.value for r in journals.records() if r.type in (frames.INFO, frames.EVENT)]
     assert any(value.get("machine", {}).get("shelves") == ["a"] for value in records)

@@ -30,6 +30,9 @@ class WorkProgress:
         stream: where it is shown; default: standard error.
         clock: monotonic seconds.
 
+    Attributes:
+        detail: what else to say, such as ", 500 rows".
+
     Example:
         >>> with WorkProgress("importing", 12, "runs") as progress:
         ...     progress.add()
@@ -51,6 +54,7 @@ class WorkProgress:
         self._start_s = clock()
         self._next_s = self._start_s + (_FIRST_S if self._is_terminal else _LINE_S)
         self._is_shown = False
+        self._last_line = self.detail = ""
         self._lock = threading.Lock()
 
     def __enter__(self) -> WorkProgress:
@@ -81,7 +85,7 @@ class WorkProgress:
     def end(self) -> None:
         """Show the last state, if any was shown."""
         with self._lock:
-            if self._is_shown:
+            if self._is_shown and (self._is_terminal or self.text() != self._last_line):
                 self._show("\n")
 
     def text(self) -> str:
@@ -92,7 +96,7 @@ class WorkProgress:
             'importing: 0 of 12 runs'
         """
         total = f" of {self._total:,}" if self._total else ""
-        return f"{self._verb}: {self._done:,}{total} {self._noun}{self._time_left()}"
+        return f"{self._verb}: {self._done:,}{total} {self._noun}{self.detail}{self._time_left()}"
 
     def _time_left(self) -> str:
         """Return how long the rest takes; "" if that is not known."""
@@ -113,6 +117,7 @@ class WorkProgress:
         if self._is_terminal:
             filled = _BAR if not self._total else min(_BAR, _BAR * self._done // self._total)
             line = f"{_CLEAR}{fitting('█' * filled + '░' * (_BAR - filled), self._stream)} {line}"
+        self._last_line = line
         self._stream.write(line + end)
         self._stream.flush()
 

@@ -151,6 +151,7 @@ def _followed(reports: Iterator[ImportReport], quiet: bool) -> ImportReport | No
             for text in islice(report.imported.values(), printed, None):
                 progress.print(inert(text))
             progress.expect(report.total)
+            progress.detail = f", {report.rows:,} rows" if report.rows else ""
             progress.add(report.done - done)
             printed, done = len(report.imported), report.done
     return report

@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.no_browser and _has_display():
         webbrowser.open(url)
     elif SECRET not in os.environ:
-        print(f"  through a notebook server: {inert(link_through(os.environ, port, secret))}", flush=True)
+        link = link_through(os.environ, port, secret, arguments.path)
+        print(f"  through a notebook server: {inert(link)}", flush=True)
     app = create_app(folder, edited=lambda run_id: deliver_edits(run_id, folder), secret=secret)
     serve.serve(app, listener, path=arguments.path)
     return 0

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.openapi.utils import get_openapi
-from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
@@ -20,19 +17,18 @@ from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.permission import needs
 from runvitals.server.error_responses import add_error_handlers
 from runvitals.server.http import page
+from runvitals.server.http.api_document import ApiDocument
 from runvitals.server.http.buffered_body import BufferedBodies
-from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import field_name
 from runvitals.server.http.known_parameters import check_known_parameters
 from runvitals.server.http.response_memory import BoundedResponses
-from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
+from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses, json_response
 from runvitals.server.http.router import (
     ANY_METHOD,
     ImportedRoutes,
     LazyRoute,
     Router,
     RouterModule,
-    lazy_routes,
     refuse_other_methods,
 )
 from runvitals.server.http.secret_fields import is_secret_field
@@ -60,8 +56,8 @@ def application(
         docs_url=None,  # both of these pages load scripts from a CDN
         redoc_url=None,
     )
-    app.openapi = partial(_document, app)  # type: ignore[method-assign]  # as FastAPI's documentation has it
-    use_plain_names(app)
+    app.state.api_document = ApiDocument(app)
+    app.openapi = app.state.api_document.compute  # type: ignore[method-assign]  # as FastAPI documents it
     app.state.services = services
     refusals = tuple(REFUSALS) if routers else ()
     app.router.routes.append(_imported_routes(_COMMON_ROUTES, refusals))
@@ -103,16 +99,6 @@ def _imported_routes(module: RouterModule, statuses: tuple[int | str, ...]) -> I
     return ImportedRoutes(module.beginnings, lambda: checked_routes(module.load(), statuses))
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI document of all routes."""
-    if app.openapi_schema is None:
-        routes = [route.api_route for route in lazy_routes(app.routes)]
-        app.openapi_schema = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=routes
-        )
-    return app.openapi_schema
-
-
 _MAX_ECHOED_CHARACTERS = 200
 """Of a wrong value, in the error response."""
 _MAX_CLEANED_CHARACTERS = 4000
@@ -121,8 +107,8 @@ _last_routes = Router(prefix="/api", include_in_schema=False)
 
 
 @_last_routes.get("/v1/openapi.json", needs(AUTHENTICATED))
-async def _openapi(request: Request) -> JSONResponse:
-    return JSONResponse(await run_in_threadpool(request.app.openapi))
+async def _openapi(request: Request) -> Response:
+    return await json_response(request, await request.app.state.api_document.json())
 
 
 @_last_routes.api_route("", needs(PUBLIC), methods=ANY_METHOD)

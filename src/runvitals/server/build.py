@@ -199,6 +199,7 @@ def build_server(
             delivery.close,
             services.account_services.mailer.thread.close,
             services.outside_services.close,
+            services.team_buckets.close,
         ),
     )
 
@@ -216,9 +217,6 @@ def _services_of(
     clock, monotonic, box, files = options.clock, options.monotonic, options.secret_box, options.files
     control, directory, closing = access.control, access.control.directory, anyio.Event()
     buckets = metadata_store.accounts.buckets
-    team_buckets = TeamBuckets(buckets, box, clock, monotonic, options.team_folders)
-    if files is not None:
-        files.team_stores = team_buckets
     account_services = AccountServices(
         metadata_store,
         box,
@@ -230,6 +228,9 @@ def _services_of(
     )
     asks_second_factor = account_services.sign_in.second_factors.are_asked
     outside = OutsideServices(metadata_store, box, clock, monotonic, asks_second_factor, options.fetcher)
+    team_buckets = TeamBuckets(buckets, box, clock, monotonic, options.team_folders, outside.fetcher)
+    if files is not None:
+        files.team_stores = team_buckets
     condition = StoreCondition(
         store,
         metadata_store,

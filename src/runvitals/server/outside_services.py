@@ -15,9 +15,9 @@ from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.http.workers import Workers
 from runvitals.server.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.organisation.settings import with_defaults
+from runvitals.server.organisation.settings import policy_of, with_defaults
 from runvitals.server.outbound.fetcher import Fetcher
-from runvitals.server.outbound.policy import OutboundPolicy, outbound_policy
+from runvitals.server.outbound.policy import OutboundPolicy
 from runvitals.server.user_content.image_links import PURPOSE, ImageLinks
 from runvitals.server.user_content.outside_images import OutsideImages
 
@@ -135,10 +135,7 @@ class OutsideServices:
 
     def policy(self) -> OutboundPolicy:
         """Where requests may go besides public addresses by https, and through which proxy."""
-        settings = with_defaults(self.settings())
-        return outbound_policy(
-            settings["outbound_allow"], settings["webhook_http"], settings["outbound_proxy"]
-        )
+        return policy_of(self.settings())
 
     def image_links(self) -> ImageLinks:
         """Makes the addresses of images in texts."""

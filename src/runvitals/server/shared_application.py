@@ -15,6 +15,7 @@ from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.files.routes import uploads
+from runvitals.server.http.api_document import ApiDocument
 from runvitals.server.http.router import Router, RouterModule
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.services import SharedServices
@@ -38,8 +39,9 @@ def shared_application(
     api = application(services, static, (*ACCOUNT_ROUTERS, *DOOR_ROUTERS, *received, *routers))
     # Before the page, which is mounted at `/` and answers every other path.
     api.router.routes[:0] = (*remote_write.router.routes, *early_routes)
-    describe_header(api)
-    describe(api)  # after it: ingest has numbers instead of keys
+    document: ApiDocument = api.state.api_document
+    document.add(describe_header)
+    document.add(describe)  # after it: ingest has numbers instead of keys
     requests = services.metadata_store.accounts.idempotent_requests
     # The innermost: bodies have been read, and responses are not yet compressed.
     api.user_middleware.append(Middleware(IdempotencyKeys, requests=requests, box=box, clock=clock))

@@ -9,9 +9,13 @@ import sqlite3
 import zipfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from runvitals.cli import main
+from runvitals.readers.importers.histograms import histogram
+from runvitals.readers.importers.report import ImportReport
 from tests.readers.importers import test_clearml as clearml
 from tests.readers.importers import test_neptune as neptune
 from tests.readers.importers import test_tensorboard as tensorboard
@@ -61,6 +65,22 @@ def test_damaged_csv(tmp_path: Path, capsys: Output) -> None:
     assert "pipe.csv is not a file" in capsys.readouterr().err
 
 
+def test_only_damage_is_reported_as_damage() -> None:
+    report = ImportReport()
+    with report.reporting("run"):
+        raise ValueError("cut")
+    assert report.failed == {"run": "cut"}
+    for ours in (AttributeError, TypeError, KeyError, AssertionError):
+        with pytest.raises(ours), report.reporting("run"):
+            raise ours("a mistake in the code")
+
+
+@pytest.mark.parametrize("counts", [[1, None], [1, "2"], [1, [2]], 5, None, [1], []])
+def test_what_is_no_histogram(counts: object) -> None:
+    assert histogram(counts, [0, 1, 2]) is None
+    assert histogram([1, 2], counts) is None
+
+
 def test_damaged_tensorboard(tmp_path: Path, capsys: Output) -> None:
     from tensorboard.compat.proto.summary_pb2 import Summary
 
@@ -78,8 +98,15 @@ def test_damaged_neptune(tmp_path: Path, capsys: Output) -> None:
     folder = plant(tmp_path / "export", ".parquet")
     good = neptune.write(folder / "good.parquet", neptune.logged("loss", "1", 0.5))
     (folder / "cut.parquet").write_bytes(good.read_bytes()[:300])
+    types = {"step": pa.date32(), "timestamp": pa.string(), "attribute_path": pa.list_(pa.string())}
+    types["histogram_value"] = pa.int64()
+    for name, type in types.items():
+        schema = neptune.SCHEMA.set(neptune.SCHEMA.get_field_index(name), pa.field(name, type))
+        parquet.write_table(schema.empty_table(), folder / f"{name}.parquet")
     runs, text = imported(f"neptune:{folder}", tmp_path, capsys)
     assert runs == ["SAN-1"]
+    for name in types:
+        assert f"{name}.parquet is no export of Neptune: {name} has the type " in text
     assert "cut.parquet is no Parquet file" in text
     assert "2 × files that are pipes" in text
 

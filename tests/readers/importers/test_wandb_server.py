@@ -156,6 +156,40 @@ def connection(*nodes: dict[str, Any], following: str | None = None) -> dict[str
     return {"edges": edges, "pageInfo": {"endCursor": following, "hasNextPage": following is not None}}
 
 
+@pytest.mark.parametrize(
+    "project",
+    [
+        {"runs": None},
+        {"runs": {"edges": 5}},
+        {"runs": {"edges": [{"node": None}]}},
+        {"runs": {"edges": [{"node": {"id": "x"}}], "pageInfo": []}},
+        [],
+    ],
+)
+def test_an_answer_of_another_form(
+    answers: tuple[str, type[Answers]], tmp_path: Path, project: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, server = answers
+    server.script[:] = [(200, {}, json.dumps({"data": {"project": project}}).encode())]
+    assert main(["import", "wandb:team/digits", "--server", url, "--dir", str(tmp_path)]) == 1
+    assert url in capsys.readouterr().err
+
+
+def test_an_answer_of_mlflow_of_another_form(answers: tuple[str, type[Answers]], tmp_path: Path) -> None:
+    url, server = answers
+    experiments = {"experiments": [5, {"experiment_id": "1", "name": "digits"}]}
+    info = {"run_id": "r1", "start_time": "soon", "end_time": [], "status": "FINISHED"}
+    data = {"metrics": [{"key": "loss"}], "params": {"a": 1}, "tags": [None, {"key": "a", "value": [1]}]}
+    values = [{"value": "x", "timestamp": 1}, None, {"value": 0.5, "timestamp": "1700000000000", "step": 2}]
+    contents = [experiments, {"runs": [{"info": info, "data": data}]}, {"metrics": values}, {"files": 5}]
+    server.script[:] = [(200, {}, json.dumps(content).encode()) for content in contents]
+    assert main(["import", f"mlflow:{url}", "--dir", str(tmp_path)]) == 0
+    (row,) = open_run("r1", directory=str(tmp_path)).history()
+    assert (row.step, row.data) == (2, {"loss": 0.5})
+    server.script[:] = [(200, {}, json.dumps(each).encode()) for each in (experiments, {"runs": [{}]})]
+    assert main(["import", f"mlflow:{url}", "--dir", str(tmp_path)]) == 1
+
+
 def test_files_media_and_labels(
     answers: tuple[str, type[Answers]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,7 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.store.files.bucket_location import BucketLocation
 from runvitals.store.files.buckets import open_store
 from tests.buckets.azure_service import ACCOUNT, ACCOUNT_KEY, CONTAINER, azurite
-from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
+from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService, allowing
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import AccountsServer, accounts_server
 
@@ -34,6 +34,7 @@ class Labs:
     def __init__(self, server: AccountsServer, bucket: dict[str, Any], s3: ObjectService | None) -> None:
         self.server, self.s3 = server, s3
         user = server.user("olga", org_role="admin")
+        server.accounts.settings.put(allowing(bucket["endpoint"]), CLI, server.clock())
         server.ask("olga", "POST", "organisation/buckets", 201, json={"name": "cold", **bucket})
         server.ask("olga", "POST", "teams", 201, json={"name": "labs", "bucket": "cold"})
         self.key, _ = server.accounts.keys.create("for tests", CLI, server.clock(), user_id=user.id)

@@ -16,14 +16,15 @@ import pytest
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.backup.left_out import files_in_buckets
-from runvitals.server.buckets.team_buckets import AT_ONCE
+from runvitals.server.buckets.team_buckets import AT_ONCE, BucketAway
 from runvitals.server.database.database import Database
 from runvitals.server.database.secret_box import temporary_secret_box
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.http.serve import listen
 from runvitals.server.pairing.check import check_team_buckets
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
-from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
+from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService, allowing
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 from tests.server.conftest import beginning
@@ -37,13 +38,6 @@ ALL_STEPS = ["open", "write", "list", "read", "presign", "cors", "delete"]
 
 
 @pytest.fixture
-def s3() -> Iterator[ObjectService]:
-    service = ObjectService()
-    yield service
-    service.close()
-
-
-@pytest.fixture
 def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[AccountsServer]:
     """As the usual one, with a folder below which buckets may be."""
     folders = tmp_path / "disk"
@@ -53,6 +47,15 @@ def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[AccountsS
     ) as running:
         running.app.services.access.rights_changed()
         yield running
+
+
+@pytest.fixture
+def s3(vision: AccountsServer) -> Iterator[ObjectService]:
+    """A service that the server may reach."""
+    service = ObjectService()
+    vision.accounts.settings.put(allowing(service.url), CLI, T0)
+    yield service
+    service.close()
 
 
 class Seconds:
@@ -140,7 +143,12 @@ def test_a_bucket_is_checked_step_by_step(vision: AccountsServer, s3: ObjectServ
         ({"secret": {"account_key": "x"}}, "secret"),
         ({"provider": "gcs", "secret": {"service_account": "[]"}}, "secret"),
         ({"provider": "gcs", "secret": None}, "endpoint"),
+        ({"provider": "gcs", "secret": {"service_account": '{"gcs_base_url": "http://x"}'}}, "secret"),
         ({"provider": "azure", "secret": {"account_key": "x"}}, "account"),
+        ({"provider": "azure", "account": "10.0.0.1/", "secret": {"account_key": "x"}}, "account"),
+        ({"endpoint": "https://10.0.0.1"}, "endpoint"),
+        ({"endpoint": "http://169.254.169.254"}, "endpoint"),
+        ({"endpoint": "https://localhost:9"}, "endpoint"),
         ({"provider": "gcs", "kms_key": "k", "secret": {"service_account": "{}"}}, "kms_key"),
         ({"provider": "folder", "bucket": "/etc", "endpoint": "", "secret": None}, "bucket"),
     ],
@@ -150,6 +158,24 @@ def test_what_a_bucket_cannot_be(
 ) -> None:
     refused = vision.ask("olga", "POST", BUCKETS, 422, json=described(s3, **change))
     assert list(refused["fields"]) == [field]
+
+
+def test_an_endpoint_leads_only_where_the_server_may_go(vision: AccountsServer, s3: ObjectService) -> None:
+    team_id, team_buckets = new_team(vision, s3), vision.app.services.team_buckets
+    new_run(vision, team_id)
+    upload(vision, "abc", 200)
+    store = team_buckets.of(team_id)
+    with listen(0) as inside:
+        inside.setblocking(False)
+        s3.moved_to = f"http://127.0.0.1:{inside.getsockname()[1]}/"
+        with pytest.raises(OSError, match=r"40[37]"), store.open(SHA256) as file:
+            file.read()
+        with pytest.raises(BlockingIOError):
+            inside.accept()
+    vision.accounts.settings.put({"webhook_http": []}, CLI, T0)
+    Seconds.now += 31
+    with pytest.raises(BucketAway, match="the URL is not encrypted"):
+        team_buckets.of(team_id)
 
 
 def test_files_of_a_team_are_in_its_bucket(vision: AccountsServer, s3: ObjectService) -> None:

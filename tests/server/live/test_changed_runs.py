@@ -99,8 +99,9 @@ def test_the_stream_sends_changes_and_signs_of_life(runs: Runs, monkeypatch: pyt
     monkeypatch.setattr(changed_runs, "HEARTBEAT_S", 0.0)
 
     async def follow() -> None:
-        closing = anyio.Event()
-        events = stream(ChangedRuns(runs.find), closing)
+        changes, closing = ChangedRuns(runs.find), anyio.Event()
+        await changes.changed_ids()
+        events = stream(changes, closing)
         assert await anext(events) == b"retry: 1000\n\n"
         assert await anext(events) == b": nothing new\n\n"
         runs.trainings["a"].advance()

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
+from runvitals.server.audit.storage.audit import CLI
+from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService, allowing
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, fill, signed_in
@@ -49,6 +50,7 @@ def choose(page: Browser, label: str, value: str) -> None:
 def test_a_bucket_is_added_checked_and_given_to_a_team(
     page: Browser, people: People, s3: ObjectService
 ) -> None:
+    people.accounts.settings.put(allowing(s3.url), CLI, people.now_ms)
     signed_in(page, "rita")
     page.open("/-/organisation/buckets")
     shown(page, "No buckets: files of all teams are kept by this server.")

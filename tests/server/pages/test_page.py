@@ -14,7 +14,7 @@ import pytest
 from runvitals.server.http.page import FOLDER
 from runvitals.server.http.serve import Server
 from runvitals.server.local_app import create_app
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser
 from tests.server.page_port import listen_for_page
@@ -93,6 +93,9 @@ def drawn_pixels(page: Browser, title: str) -> int:
         }})()"""
     )
     return int(count)
+
+
+WHERE = "document.querySelectorAll('.where')"
 
 
 def x_labels(page: Browser) -> str:
@@ -175,9 +178,7 @@ def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
     page.wait("document.querySelector('.where')?.innerText.endsWith('a point')")  # buckets of the whole run
     middle = x_labels(page)
     assert middle.startswith("8:")
-    shown = page.evaluate("[...document.querySelectorAll('.where')].map(e => e.innerText)")
-    assert len(shown) >= 3
-    assert set(shown) == {middle}
+    page.wait(f"(shown => shown.length >= 3 && shown.every(e => e.innerText === {middle!r}))([...{WHERE}])")
 
     left, top, width, height = page.box("figure .u-over")
     y = top + height / 2
@@ -188,9 +189,9 @@ def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
     page.wait("parseFloat(document.querySelector('.u-select').style.width) > 20")
     page.mouse("mouseReleased", left + width * 0.3, y, clicks=1)
     assert "shown" in page.text(".zoomed")
-    assert x_labels(page).startswith("4:")  # 200 s to 300 s: the middle is at 250 s, of every chart
-    shown = page.evaluate("[...document.querySelectorAll('.where')].map(e => e.innerText)")
-    assert all(text.startswith("4:") for text in shown)
+    # 200 s to 300 s: the middle is at 250 s, of every chart, once it is drawn anew.
+    eventually(lambda: x_labels(page).startswith("4:"))
+    page.wait(f"[...{WHERE}].every(e => e.innerText.startsWith('4:'))")
     page.mouse("mouseMoved", 5, 5)
     page.wait("!document.querySelector('.where')")  # 100 s at full resolution: samples, no buckets
 
@@ -199,7 +200,7 @@ def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
     page.mouse("mousePressed", left + width / 2, y, clicks=2)
     page.mouse("mouseReleased", left + width / 2, y, clicks=2)
     page.wait("!document.querySelector('.zoomed')")
-    assert x_labels(page) == middle
+    eventually(lambda: x_labels(page) == middle)
 
 
 def test_a_host_is_selected(page: Browser, tmp_path: Path) -> None:
@@ -225,7 +226,7 @@ def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None
     page.press("ArrowLeft")
     page.wait("document.querySelector('.where')?.innerText.startsWith('1:')")
     page.wait("document.querySelectorAll('.where').length >= 3")
-    assert page.evaluate("new Set([...document.querySelectorAll('.where')].map(e => e.innerText)).size") == 1
+    page.wait(f"new Set([...{WHERE}].map(e => e.innerText)).size === 1")
     page.press("+")
     page.wait("document.querySelector('.zoomed')")
     page.press("Escape")

@@ -370,14 +370,15 @@ def test_pictures_of_a_chart_and_of_the_page(page: Browser, tmp_path: Path) -> N
     page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 3")
     downloads(page)
-    click(page, "⋯", "figure")
+    use = "figure[aria-label^='GPU utilization']"  # others may be drawn before it
+    click(page, "⋯", use)
     click(page, "Save as SVG")
     name, kind, svg, _ = page.wait("window.saved[0]")
     assert (name, kind) == ("GPU-utilization.svg", "image/svg+xml")
     assert "GPU utilization" in svg
     document = f"new DOMParser().parseFromString({json.dumps(svg)}, 'image/svg+xml')"
     assert page.evaluate(f"{document}.querySelector('parsererror')") is None
-    click(page, "⋯", "figure")
+    click(page, "⋯", use)
     click(page, "Save as PNG")
     name, kind, _, size = page.wait("window.saved[1]")
     assert (name, kind) == ("GPU-utilization.png", "image/png")
@@ -434,7 +435,8 @@ def test_output_is_searched_coloured_and_linked_to_the_charts(page: Browser, tmp
     ]
 
     page.open("/runs/abc/logs")
-    page.wait("document.querySelectorAll('.line').length === 2")
+    # Which charts a line leads to is known a moment later than the lines.
+    page.wait("document.querySelectorAll('.line a')[1]?.pathname === '/runs/abc/charts'")
     page.evaluate(
         "document.querySelectorAll('.line a')[1].dispatchEvent("
         "new MouseEvent('click', {bubbles: true, cancelable: true}))"
@@ -530,6 +532,7 @@ def test_nothing_is_inaccessible(
     for i in range(600):
         monitor.sample(begin + i * 1000, {f"cpu.{c}.cpu_percent": 50.0 + c for c in range(12)})
     page.open(path or f"/runs/abc/system?from={begin + 300_000}&to={begin + 359_999}&changes=1")
+    page.wait("document.querySelector('h1')")
     if name in ("options", "menu", "keys"):
         click(page, {"options": "Options and export", "menu": "⋯", "keys": "?"}[name])
     page.wait(shown)

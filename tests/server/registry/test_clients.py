@@ -178,7 +178,7 @@ def test_wandb_manages_registries_of_the_organisation(registries: Registries, tm
     done = clients.wandb("manage", " ".join(ids))
     assert done["roles"] == {"carol": "member", "bob": "admin"}
     assert done["teams"] == [["vision", "viewer"], ["vision", "admin"]]
-    assert done["seen"] == ["described", ["dataset", "model"], "organization", "organisation"]
+    assert done["seen"] == ["described", ["dataset", "model"], "organization", "organisation", True, True]
     assert done["left"] == ["carol"]
     assert "already exists in organization 'organisation'" in done["again"]
     assert (done["names"].count("renamed"), done["names"].count("fresh")) == (1, 0)

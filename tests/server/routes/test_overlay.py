@@ -75,6 +75,21 @@ def test_the_plan_names_runs_and_metrics(runs: Client) -> None:
     assert any(metric["kind"] == "rate" for metric in plan["system"])
 
 
+@pytest.mark.parametrize("folder_exists", [False, True])
+def test_a_run_is_listed_as_soon_as_it_has_a_journal(tmp_path: Path, folder_exists: bool) -> None:
+    """The page of an ended run requests its plan once."""
+    if folder_exists:
+        (tmp_path / "runs" / "new").mkdir(parents=True)
+    client = Client(tmp_path)
+    assert client.ask("runs")["total"] == 0
+    training = Training(tmp_path, "new")
+    training.advance(3)
+    training.end()
+    assert client.ask("overlay/plan", runs=["new"])["missing"] == []
+    Training(tmp_path, "newer").advance(3)
+    assert client.ask("runs")["total"] == 2
+
+
 @pytest.mark.parametrize("points", [20, 100, 1000])
 def test_sampled_buckets_are_those_of_the_run_alone(runs: Client, points: int) -> None:
     keys = ["cpu", "memory_percent", "network.recv"]

@@ -39,6 +39,7 @@ class Idp:
         claims: about that person.
         changes: what is different in the next ID tokens; None removes a claim.
         header: of the ID tokens; the key is found by `kid`.
+        auth_method: the only way in which our client may show its secret.
     """
 
     site: Site
@@ -48,6 +49,7 @@ class Idp:
     changes: dict[str, Any] = field(default_factory=dict)
     header: dict[str, Any] = field(default_factory=lambda: {"alg": "RS256", "kid": "rsa"})
     keys: list[Key] = field(default_factory=lambda: [RSA, EC, ED])
+    auth_method: str = "client_secret_basic"
     document: dict[str, Any] = field(default_factory=dict)
     userinfo: dict[str, Any] = field(default_factory=dict)
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -102,12 +104,15 @@ class Idp:
     def _token(self, handler: BaseHTTPRequestHandler) -> Answer:
         form = dict(urllib.parse.parse_qsl(self.site.bodies[-1].decode()))
         self.token_requests.append(form)
-        credentials = base64.b64encode(f"{CLIENT}:{SECRET}".encode("latin1")).decode()
+        secret = urllib.parse.quote(SECRET, safe="")  # RFC 6749, 2.3.1
+        basic = "Basic " + base64.b64encode(f"{CLIENT}:{secret}".encode()).decode()
+        shown = handler.headers.get("Authorization"), form.get("client_secret")
+        right = {"client_secret_basic": (basic, None), "client_secret_post": (None, SECRET)}
+        if shown != right[self.auth_method]:
+            return answer({"error": "invalid_client", "error_description": "ungültig"}, 401)
         request = self.codes.pop(form.get("code", ""), None)
         verifier = form.get("code_verifier", "")
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
-        if handler.headers.get("Authorization") != f"Basic {credentials}":
-            return answer({"error": "invalid_client"}, 401)
         if request is None or request["code_challenge"] != challenge:
             return answer({"error": "invalid_grant"}, 400)
         if form.get("redirect_uri") != request["redirect_uri"]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -16,11 +18,12 @@ from runvitals.server.sign_on.outcomes import Linked, LinkNeeded, Outcome, Refus
 from runvitals.server.sign_on.sign_on import SingleSignOn, UnknownProvider
 from runvitals.store.errors import NoLongerValid
 from tests.patience import PATIENCE_S
-from tests.server.outbound.site import Site
+from tests.server.outbound.site import Answer, Site
 from tests.server.sign_on.conftest import T0, Clocks, Configure
 from tests.server.sign_on.provider import RSA, Idp, answer
 
 MINUTE = 60_000
+DISCOVERY = "/.well-known/openid-configuration"
 
 
 def _sign_in(sso: SingleSignOn, idp: Idp, **start: Any) -> Outcome:
@@ -270,6 +273,38 @@ def test_a_group_makes_administrators(configure: Configure, idp: Idp, accounts: 
     assert role() == "admin", "the last administrator stays"
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
+@pytest.mark.parametrize(
+    ("claim", "token", "userinfo", "is_in_team"),
+    [
+        ("groups", {"groups": "eyes"}, {}, True),
+        ("groups", {}, {"groups": ["eyes"]}, True),
+        ("groups", {"groups": []}, {"groups": ["eyes"]}, False),
+        ("realm_access.roles", {"realm_access": {"roles": ["eyes"]}}, {}, True),
+        ("https://lab.example/groups", {"https://lab.example/groups": ["eyes"]}, {}, True),
+        ("realm_access.roles", {"realm_access": ["eyes"]}, {}, False),
+        ("groups", {"groups": {"eyes": True}}, {}, None),
+        ("groups", {"_claim_names": {"groups": "elsewhere"}}, {}, None),
+    ],
+)
+def test_where_providers_write_groups(
+    configure: Configure,
+    idp: Idp,
+    accounts: AccountStore,
+    claim: str,
+    token: dict[str, Any],
+    userinfo: dict[str, Any],
+    is_in_team: bool | None,
+) -> None:
+    accounts.teams.create("vision", CLI, T0)
+    groups = {"eyes": {"team": "vision", "role": "member"}}
+    idp.changes, idp.userinfo = token, {"sub": "42", **userinfo}
+    idp.document = {"userinfo_endpoint": "https://idp.example/userinfo"}
+    outcome = _sign_in(configure(auto_create=True, group_claim=claim, group_map=groups), idp)
+    assert isinstance(outcome, Refused if is_in_team is None else SignedIn)
+    assert bool(accounts.members.of_team("vision")) is bool(is_in_team)
+
+
 def test_without_a_claim_a_group_makes_nobody_an_administrator(configure: Configure) -> None:
     with pytest.raises(ValueError, match="admin_group needs group_claim"):
         configure(admin_group="chiefs")
@@ -475,7 +510,7 @@ class TestProvider:
         for _ in range(3):
             assert isinstance(_sign_in(sso, idp), SignedIn)
         paths = [path for path, _ in site.requests]
-        assert (paths.count("/.well-known/openid-configuration"), paths.count("/keys")) == (1, 1)
+        assert (paths.count(DISCOVERY), paths.count("/keys")) == (1, 1)
 
     @pytest.mark.parametrize(
         "document",
@@ -509,6 +544,43 @@ class TestProvider:
         assert isinstance(_sign_in(configure(auto_create=["lab.example"]), idp), SignedIn)
         idp.userinfo["sub"] = "43"
         assert _sign_in(configure(auto_create=True), idp) == Refused("provider", "/")
+
+    def test_the_secret_is_shown_as_the_client_was_registered(self, configure: Configure, idp: Idp) -> None:
+        both = ["client_secret_post", "client_secret_basic"]
+        idp.document = {"token_endpoint_auth_methods_supported": both}
+        sso = configure(auto_create=True)
+        for idp.auth_method in both:
+            assert isinstance(_sign_in(sso, idp), SignedIn)
+
+    def test_an_issuer_that_failed_is_left_alone_and_delays_no_other(
+        self, configure: Configure, idp: Idp, site: Site, clocks: Clocks, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        found, asking, goes_on = site.answers[DISCOVERY], threading.Event(), threading.Event()
+        other = {"issuer": "https://other.example", "jwks_uri": "https://other.example/keys"}
+        other |= {"authorization_endpoint": "https://other.example/authorize"}
+
+        def slow_at_one(handler: BaseHTTPRequestHandler) -> Answer:
+            if handler.headers["Host"] == "other.example":
+                return answer(other)
+            asking.set()
+            goes_on.wait(PATIENCE_S)
+            return 503, {}, b""
+
+        site.answers[DISCOVERY] = slow_at_one
+        second = {"id": "other", "label": "Other", "kind": "oidc", "client_id": "x"}
+        sso = configure({**second, "issuer": other["issuer"]})
+        with ThreadPoolExecutor(2) as threads:
+            waiting = [threads.submit(sso.start, "lab") for _ in range(2)]
+            assert asking.wait(PATIENCE_S)
+            assert sso.start("other").url
+            goes_on.set()
+            assert all("503" in str(each.exception(PATIENCE_S)) for each in waiting)
+        asked = [headers["Host"] for path, headers in site.requests if path == DISCOVERY]
+        assert sorted(asked) == ["idp.example", "other.example"], "the second had the answer of the first"
+        assert "sign-in by lab cannot begin: https://idp.example" in caplog.text
+        site.answers[DISCOVERY] = found
+        clocks.now_ms += 5000
+        assert sso.start("lab").url
 
     def test_unknown_providers(self, configure: Configure) -> None:
         sso = configure()

@@ -251,17 +251,37 @@ def test_what_is_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "parsed"),
+    ("url", "server", "parsed"),
     [
-        ("https://runs.example.org/", ("https://runs.example.org", None, None)),
-        ("http://localhost:8900/runs/a%20b/logs", ("http://localhost:8900", None, "a b")),
-        ("https://example.org/vitals/runs/abc", ("https://example.org/vitals", None, "abc")),
-        ("https://example.org/team/digits/runs/abc", ("https://example.org", None, "abc")),
-        ("https://example.org/projects/digits", ("https://example.org", "digits", None)),
+        ("https://example.org/", "", (None, None)),
+        ("https://example.org/runs/a%20b/logs", "", (None, "a b")),
+        ("https://example.org/vitals/runs/abc", "/vitals", (None, "abc")),
+        ("https://example.org/team/digits/runs/abc", "", (None, "abc")),
+        ("https://example.org/projects/digits", "", ("digits", None)),
     ],
 )
-def test_addresses(url: str, parsed: tuple[str, str | None, str | None]) -> None:
-    assert parse_address(url) == parsed
+def test_addresses(url: str, server: str, parsed: tuple[str | None, str | None]) -> None:
+    base = f"https://example.org{server}"
+    assert parse_address(url, lambda asked: asked == base) == (base, *parsed)
+    assert parse_address(url, lambda asked: None) == (base, *parsed)  # nothing answers: the likeliest
+
+
+@pytest.mark.parametrize(
+    ("url", "server", "parsed"),
+    [
+        ("https://example.org/proxy/8900/runs/abc", "/proxy/8900", (None, "abc")),
+        ("https://example.org/user/ada/proxy/8900/runs/abc", "/user/ada/proxy/8900", (None, "abc")),
+        ("https://example.org/proxy/8900/main/digits/runs/runs", "/proxy/8900", (None, "runs")),
+        ("https://example.org/a%20b/", "/a%20b", (None, None)),
+        ("https://example.org/vision/digits", "", ("digits", None)),
+        ("https://example.org/vision/digits/runs", "", ("digits", None)),
+    ],
+)
+def test_the_server_says_where_its_path_ends(
+    url: str, server: str, parsed: tuple[str | None, str | None]
+) -> None:
+    base = f"https://example.org{server}"
+    assert parse_address(url, lambda asked: asked == base) == (base, *parsed)
 
 
 def test_filter_of_nodes_ranks_and_devices() -> None:

@@ -91,6 +91,11 @@ export class ApiError extends Error {
     return this.status === 404 && String(this.body.error).startsWith('there is no /api/');
   }
 
+  /** The same request may be answered later: there was no response, or the server could not give one. */
+  get passing(): boolean {
+    return this.status === 0 || this.status >= 500;
+  }
+
   get fields(): FieldErrors {
     return (this.body.fields ?? {}) as FieldErrors;
   }

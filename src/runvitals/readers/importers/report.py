@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,6 +22,7 @@ class ImportReport:
         failed: ids of runs, and names of files, that could not be imported, with the reason.
         left_out: what was not imported, with how often.
         total: how many runs the source has; 0 if that is not known.
+        rows: how many rows were written so far, by importers that report within a run.
     """
 
     imported: dict[str, str] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class ImportReport:
     failed: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
     total: int = 0
+    rows: int = 0
 
     @property
     def done(self) -> int:
@@ -46,6 +48,22 @@ class ImportReport:
             return
         with self.reporting(run_id, source):
             write()
+
+    def attempt_in_parts(
+        self, run_id: str, directory: str, parts: Iterable[int], source: str = ""
+    ) -> Iterator[ImportReport]:
+        """Import a run as `attempt`; yield this report after each part.
+
+        Args:
+            parts: writes a part of the run, and yields how many rows it has.
+        """
+        if os.path.exists(paths.run_dir(run_id, directory)):
+            self.existing.append(run_id)
+            return
+        with self.reporting(run_id, source):
+            for rows in parts:
+                self.rows += rows
+                yield self
 
     @contextmanager
     def reporting(self, name: str, source: str = "") -> Iterator[None]:

@@ -14,10 +14,11 @@ from urllib.parse import quote
 REFUSED: Final = "files that are pipes, devices, or links out of the folder"
 _BUSY_S: Final = 5.0
 DAMAGE: Final = (
-    OSError, ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError, EOFError,
-    RecursionError, MemoryError, NotImplementedError, struct.error, zlib.error, sqlite3.Error,
+    OSError, ValueError, ArithmeticError, EOFError, RecursionError, MemoryError, NotImplementedError,
+    struct.error, zlib.error, sqlite3.Error,
 )  # fmt: skip
-"""What reading a damaged file may raise, in our code and in libraries."""
+"""What reading a damaged file may raise. The types of what was read are checked: an error because of them is
+ours."""
 
 
 def checked_file(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -28,6 +29,18 @@ class RunList:
     def __init__(self, directory: str | None = None) -> None:
         self.directory = directory or paths.data_dir()
         self._folders: dict[str, _RunFolder] = {}
+        self._without_journal: list[str] = []
+
+    def stamp(self) -> tuple[object, ...]:
+        """Return what differs from before the runs were last read if one was added or removed since.
+
+        It reads the times of folders only.
+        """
+        folders = [paths.runs_dir(self.directory), *map(self._path, self._without_journal)]
+        return tuple(map(_changed_at, folders))
+
+    def _path(self, run_id: str) -> str:
+        return os.path.join(paths.runs_dir(self.directory), run_id)
 
     def ids(self) -> list[str]:
         """Return the ids of all folders that may be runs, unordered. Empty if the data folder does not exist.
@@ -56,7 +69,9 @@ class RunList:
         ids = self.ids()
         for gone in self._folders.keys() - set(ids):
             del self._folders[gone]
-        every = [run for run in (self.run(run_id, now_ms) for run_id in ids) if run is not None]
+        runs = {run_id: self.run(run_id, now_ms) for run_id in ids}
+        self._without_journal = [run_id for run_id, run in runs.items() if run is None][:_MAX_STARTING]
+        every = [run for run in runs.values() if run is not None]
         every.sort(key=lambda run: (-run.started_ms, run.id))
         return (
             [run for run in every if run.deleted_ms is None],
@@ -65,7 +80,7 @@ class RunList:
 
     def name(self, run_id: str) -> str | None:
         """Return the name of a run, or None if there is no journal for this id. Takes a fraction of `run`."""
-        folder = os.path.join(paths.runs_dir(self.directory), run_id)
+        folder = self._path(run_id)
         builder = RunBuilder(run_id)
         try:
             segments = paths.segments(folder)
@@ -86,10 +101,23 @@ class RunList:
         """One run, or None if there is no journal for this id."""
         folder = self._folders.get(run_id)
         if folder is None:
-            folder = self._folders[run_id] = _RunFolder(
-                run_id, os.path.join(paths.runs_dir(self.directory), run_id)
-            )
+            folder = self._folders[run_id] = _RunFolder(run_id, self._path(run_id))
         return folder.run(now_ms)
+
+
+_MAX_STARTING = 100
+"""Folders whose journal may be created at any moment; others with such a name are leftovers."""
+_CLOCK_STEP_NS = 20_000_000
+"""A folder that changes twice within this time may have the same time both times."""
+
+
+def _changed_at(path: str) -> object:
+    """Return when a folder was changed; a moment ago, it may be changed again without a later time."""
+    try:
+        changed_ns = os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+    return changed_ns if abs(time.time_ns() - changed_ns) > _CLOCK_STEP_NS else object()
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -358,7 +358,8 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
         text = str(error)
         where = _PATH.search(text)
         field = where[1] if where else "event"
-        raise InvalidAutomation(field, _plain(_PATH.sub("", text)) + _allowed_kinds(field)) from None
+        allowed = _allowed_kinds(field) or _allowed_fields(definition, field)
+        raise InvalidAutomation(field, _plain(_PATH.sub("", text)) + allowed) from None
     for name, part in (("event", automation.event), ("filter", automation.filter)):
         for attribute in ("tag", "collection", "type", "alias", "name", "host", "title", "run_name"):
             is_pattern = name == "event" or attribute == "run_name"
@@ -424,6 +425,18 @@ def _allowed_kinds(field: str) -> str:
         return ""
     kinds = _EVENTS if field == "event.kind" else _ACTIONS
     return f"; expected one of {', '.join(str(part.__struct_config__.tag) for part in kinds)}"
+
+
+def _allowed_fields(definition: Mapping[str, Any], field: str) -> str:
+    """Return which fields an event or action has, for the text about an unknown or missing one."""
+    part: Any = definition
+    for name in re.findall(r"\w+", field):
+        part = part[int(name)] if name.isdigit() else part.get(name)
+        if not isinstance(part, dict | list):
+            return ""
+    kind = part.get("kind") if isinstance(part, dict) else None
+    found = next((each for each in (*_EVENTS, *_ACTIONS) if each.__struct_config__.tag == kind), None)
+    return "" if found is None else f"; expected {', '.join(('kind', *found.__struct_fields__))}"
 
 
 def as_json(automation: Automation) -> dict[str, Any]:

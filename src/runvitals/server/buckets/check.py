@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, Literal, NamedTuple
 from urllib.error import HTTPError, URLError
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from runvitals.store.files.bucket_location import BucketLocation
 from runvitals.store.files.buckets import open_store
@@ -46,9 +46,6 @@ class _NoRedirects(HTTPRedirectHandler):
         """Follow none."""
 
 
-_opener: Final = build_opener(_NoRedirects)
-
-
 def check_bucket(location: BucketLocation, origin: str) -> list[CheckStep]:
     """Write, list, read and delete a small object below the prefix; returns the steps up to one that failed.
 
@@ -73,13 +70,21 @@ def _steps(location: BucketLocation, origin: str) -> Iterator[CheckStep]:
     yield _tried("read", lambda: _read(store, sha256, content))
     address = None
     if location.provider != "folder":
-        signed = _tried("presign", lambda: _read_signed(store, sha256, content), "missing")
+        asks = _opener(location)
+        signed = _tried("presign", lambda: _read_signed(asks, store, sha256, content), "missing")
         yield signed
         if signed.state == "ok":
             address = store.signed_address(sha256, "GET", _ADDRESS_S)
     if address is not None:
-        yield _tried("cors", lambda: _ask_cors(address, origin), "missing")
+        yield _tried("cors", lambda: _ask_cors(asks, address, origin), "missing")
     yield _tried("delete", lambda: _delete(store, sha256))
+
+
+def _opener(location: BucketLocation) -> OpenerDirector:
+    if not location.proxy:
+        return build_opener(_NoRedirects)
+    proxies = dict.fromkeys(("http", "https"), location.proxy)
+    return build_opener(_NoRedirects, ProxyHandler(proxies))
 
 
 def _tried(
@@ -123,18 +128,18 @@ def _read(store: FileStore, sha256: str, content: bytes) -> None:
             raise _Unusual("what was read is not what was written")
 
 
-def _read_signed(store: FileStore, sha256: str, content: bytes) -> None:
+def _read_signed(asks: OpenerDirector, store: FileStore, sha256: str, content: bytes) -> None:
     address = store.signed_address(sha256, "GET", _ADDRESS_S)
     if address is None:
         raise _Unusual("these credentials cannot sign addresses")
-    with _opener.open(address, timeout=_TIMEOUT_S) as response:
+    with asks.open(address, timeout=_TIMEOUT_S) as response:
         if response.read(2 * _BYTES) != content:
             raise _Unusual("what a signed address returned is not what was written")
 
 
-def _ask_cors(address: str, origin: str) -> None:
+def _ask_cors(asks: OpenerDirector, address: str, origin: str) -> None:
     headers = {"origin": origin, "access-control-request-method": "GET"}
-    with _opener.open(Request(address, headers=headers, method="OPTIONS"), timeout=_TIMEOUT_S) as response:
+    with asks.open(Request(address, headers=headers, method="OPTIONS"), timeout=_TIMEOUT_S) as response:
         allowed = response.headers.get("access-control-allow-origin")
     if allowed not in ("*", origin):
         raise _Unusual(f"pages of {origin} may not read it: add a CORS rule that allows GET for this origin")

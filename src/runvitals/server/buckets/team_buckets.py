@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import BinaryIO, Final, NamedTuple
 
 from runvitals.server.buckets.check import CheckStep, check_bucket
 from runvitals.server.buckets.storage.buckets import BucketRow, BucketTable
 from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.files.disk_space import FileNotStored
+from runvitals.server.outbound.fetcher import Fetcher, FetchFailed
+from runvitals.server.outbound.forward_proxy import ForwardProxy
+from runvitals.server.outbound.policy import Blocked
 from runvitals.store.files.bucket_location import BucketLocation
 from runvitals.store.files.buckets import open_store
 from runvitals.store.files.interface import FileStore, Method, StoredContent
@@ -23,6 +28,8 @@ _READ_AGAIN_S: Final = 30.0
 """After this time it is looked whether another server has changed the credentials of a bucket."""
 AT_ONCE: Final = 12
 """Requests that one bucket may keep waiting: there are 40 threads for all."""
+_CONNECTIONS: Final = 256
+_LOOK_UP_S: Final = 5.0
 
 log = logging.getLogger("runvitals.server")
 
@@ -56,6 +63,7 @@ class TeamBuckets:
         clock: the time now, ms UTC.
         monotonic: seconds that only grow.
         folders: those below which a bucket may be a folder: whoever may add buckets may not write elsewhere.
+        fetcher: what may be reached; None: everything, for commands of who runs the server.
     """
 
     def __init__(
@@ -65,13 +73,17 @@ class TeamBuckets:
         clock: Callable[[], int],
         monotonic: Callable[[], float],
         folders: Collection[str] = (),
+        fetcher: Fetcher | None = None,
     ) -> None:
         self._table = table
         self._box = box
         self._clock = clock
         self._monotonic = monotonic
         self._folders = [os.path.realpath(folder) for folder in folders]
+        self._fetcher = fetcher
+        self._proxy: ForwardProxy | None = None
         self._stores: dict[int, _Opened] = {}
+        self._changes = 0
         self._states: dict[int, BucketState] = {}
         self._lock = threading.Lock()
 
@@ -82,7 +94,7 @@ class TeamBuckets:
             BucketAway: it cannot be opened.
         """
         with self._lock:
-            opened = self._stores.get(team_id)
+            opened, changes = self._stores.get(team_id), self._changes
         now = self._monotonic()
         if opened is not None and now < opened.until:
             return opened.store
@@ -91,20 +103,22 @@ class TeamBuckets:
             raise BucketAway("the bucket of the team is not known to this server")
         sealed = self._table.sealed_secret(row.id)
         origin = row.location, sealed, row.signs
-        if opened is None or opened.origin != origin:
-            state = self._state_of(row)
-            with state.using():
-                location = self._opened_location(row, sealed).below(str(team_id))
+        state = self._state_of(row)
+        with state.using():
+            location = self._opened_location(row, sealed).below(str(team_id))
+            if opened is None or opened.origin != origin:
                 store = TeamStore(open_store(location), state, row.signs)
-            opened = _Opened(store, origin, now)
+                opened = _Opened(store, origin, now)
         with self._lock:
-            self._stores[team_id] = opened._replace(until=now + _READ_AGAIN_S)
+            if changes == self._changes:  # else it was perhaps read before a change
+                self._stores[team_id] = opened._replace(until=now + _READ_AGAIN_S)
         return opened.store
 
     def read_again(self, bucket_id: int) -> None:
         """Use the credentials that a bucket has now; what is being sent goes on with those before."""
         with self._lock:
             self._stores.clear()
+            self._changes += 1
             state = self._states.get(bucket_id)
         if state is not None:
             state.end_pause()
@@ -126,13 +140,46 @@ class TeamBuckets:
         return self._opened_location(row, self._table.sealed_secret(row.id))
 
     def _opened_location(self, row: BucketRow, sealed: bytes | None) -> BucketLocation:
+        try:
+            location = self.guarded(row.location)
+        except ValueError as error:
+            raise OSError(str(error)) from None
         if sealed is None:
-            return row.location
+            return location
         try:
             secret = json.loads(self._box.open(sealed, secret_purpose(row.name)))
         except SecretUnreadable as error:
             raise OSError(f"the credentials of the bucket {row.name!r} cannot be read: {error}") from None
-        return row.location.with_secret(secret)
+        return location.with_secret(secret)
+
+    def guarded(self, location: BucketLocation) -> BucketLocation:
+        """Return a location whose own endpoint is reached as other sites are: at allowed addresses only.
+
+        Its requests go through a proxy of this process, which checks each connection: the library for buckets
+        looks names up itself, and follows redirects.
+
+        Raises:
+            ValueError: the endpoint must not be reached.
+        """
+        if not location.endpoint or self._fetcher is None:
+            return location
+        try:
+            self._fetcher.check_addresses(location.endpoint, _LOOK_UP_S)
+        except (Blocked, FetchFailed) as error:
+            raise ValueError(f"the server may not reach the endpoint {location.endpoint}: {error}") from None
+        with self._lock:
+            if self._proxy is None:
+                self._proxy = ForwardProxy(
+                    self._fetcher, max_bytes=math.inf, max_connections=_CONNECTIONS, has_http=True
+                )
+                self._proxy.__enter__()
+            return replace(location, proxy=self._proxy.url)
+
+    def close(self) -> None:
+        """End the connections to endpoints."""
+        with self._lock:
+            if self._proxy is not None:
+                self._proxy.__exit__()
 
     def seal(self, name: str, secret: dict[str, str]) -> bytes | None:
         """Return credentials as they are stored; None: there are none."""

@@ -32,7 +32,9 @@ from runvitals.server.files.reserved_space import FileLimits
 from runvitals.server.http import serve
 from runvitals.server.mail.settings import URL_ENVIRONMENT, mail_settings, server_url
 from runvitals.server.mail.smtp import SmtpConnection
+from runvitals.server.organisation.settings import policy_of
 from runvitals.server.organisation.storage.settings import SettingTable
+from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.pairing.check import require_match
 from runvitals.server.settings_file import read_settings_file
 from runvitals.store.errors import MetadataStoreError, StoreError
@@ -98,7 +100,7 @@ def check_start(plan: StartPlan) -> Iterator[StartCheck]:
         path = plan.settings
         yield _checked("settings", lambda: f"{path}: {len(read_settings_file(path, box))} settings are valid")
         settings = _or(lambda: read_settings_file(path, box), settings)
-    yield _checked("metadata", lambda: _metadata(stores.metadata))
+    yield _checked("metadata", lambda: _metadata(stores))
     yield _checked("samples", lambda: _samples(stores))
     yield _checked("disk", lambda: _disk(stores.folder))
     condition = _or(lambda: read_condition(stores.metadata), None)
@@ -113,6 +115,9 @@ def check_start(plan: StartPlan) -> Iterator[StartCheck]:
         check = partial(_own_bucket, bucket, _origin(plan, settings))
         yield _checked(f"bucket of {option}", check)
     yield _checked("mail", lambda: _mail(settings, plan.environment, box))
+    for provider in settings.get("providers", ()):
+        check = partial(_provider, provider, _origin(plan, settings), settings)
+        yield _checked(f"provider {provider['id']}", check)
     yield _checked("certificate", lambda: _certificate(_origin(plan, settings)))
     yield _checked("clock", lambda: _clock(stores, condition))
 
@@ -160,8 +165,9 @@ def _key_file(path: str) -> str:
     return f"{path} can be read"
 
 
-def _metadata(address: str) -> str:
-    condition = read_condition(address)
+def _metadata(stores: ServerStores) -> str:
+    stores.check_metadata_folder()
+    condition = read_condition(stores.metadata)
     if condition.revision is None:
         return f"{condition.name} ({condition.version}) is empty: the server makes its tables"
     if condition.revision != newest():
@@ -216,7 +222,8 @@ def _team_buckets(
     plan: StartPlan, database: Database, box: SecretBox, settings: Mapping[str, Any]
 ) -> Iterator[StartCheck]:
     table = BucketTable(database)
-    buckets = TeamBuckets(table, box, lambda: 0, time.monotonic, plan.team_folders)
+    fetcher = Fetcher(lambda: policy_of(settings))
+    buckets = TeamBuckets(table, box, lambda: 0, time.monotonic, plan.team_folders, fetcher)
     for row in table.all():
         check = partial(_team_bucket, buckets, row, _origin(plan, settings))
         yield _checked(f"bucket {row.name}", check)
@@ -249,6 +256,23 @@ def _mail(settings: Mapping[str, Any], environment: Mapping[str, str], box: Secr
     with SmtpConnection(mail.server):
         address = f"{mail.server.host}:{mail.server.port} ({mail.server.encryption})"
         return f"{address} accepts the sign-in; `runvitals server mail-test ADDRESS` sends a mail"
+
+
+def _provider(provider: Mapping[str, Any], url: str, settings: Mapping[str, Any]) -> str:
+    from runvitals.server.sign_on.discovery import Discovery, ProviderFailed
+    from runvitals.server.sign_on.sign_on import CALLBACK
+
+    if not url:
+        raise _Note("the setting url is missing: the provider sends browsers back to it")
+    callback = server_url(url) + CALLBACK.format(provider=provider["id"])
+    if provider["kind"] == "github":
+        return f"GitHub sends browsers back to {callback}"
+    issuer = str(provider["issuer"])
+    try:
+        Discovery(Fetcher(lambda: policy_of(settings)), time.monotonic).metadata(issuer)
+    except ProviderFailed as error:
+        raise _Note(f"nobody can sign in by it now: {error}") from None
+    return f"{issuer} answers; it has to send browsers back to {callback}"
 
 
 def _origin(plan: StartPlan, settings: Mapping[str, Any]) -> str:

@@ -15,13 +15,24 @@ FRESH_S = 0.25
 """A value that was read within this time is not refreshed."""
 
 
-class CachedRead:
-    """Runs work on shared data in one thread at a time, and refreshes the data before it if it is stale."""
+def _nothing() -> None:
+    """Nothing needs to be read first, or tells that the data is stale."""
 
-    def __init__(self, refresh: Callable[[], None]) -> None:
+
+class CachedRead:
+    """Runs work on shared data in one thread at a time, and refreshes the data before it if it is stale.
+
+    Args:
+        refresh: reads the data.
+        stamp: quickly reads something that differs if the data is stale although it was read a moment ago.
+    """
+
+    def __init__(self, refresh: Callable[[], None], stamp: Callable[[], object] = _nothing) -> None:
         self._refresh = refresh
+        self._stamp = stamp
         self._lock = anyio.Lock()
         self._refreshed_s = -1e9
+        self._refreshed_stamp: object = None
 
     async def use(self, work: Callable[[], T], workers: Workers) -> T:
         """The result of `work`, on fresh data.
@@ -58,14 +69,12 @@ class CachedRead:
         self._refreshed_s = -1e9
 
     def _refresh_if_stale(self) -> None:
-        if time.monotonic() - self._refreshed_s >= FRESH_S:
-            self._refreshed_s = time.monotonic()  # before, as it may become stale while it is read
+        stamp = self._stamp()
+        if time.monotonic() - self._refreshed_s >= FRESH_S or stamp != self._refreshed_stamp:
+            # Before, as it may become stale while it is read.
+            self._refreshed_s, self._refreshed_stamp = time.monotonic(), stamp
             try:
                 self._refresh()
             except BaseException:
                 self.invalidate()
                 raise
-
-
-def _nothing() -> None:
-    """Nothing needs to be read first."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -66,15 +66,21 @@ def _sent_secrets(headers: Iterable[tuple[bytes, bytes]]) -> Iterator[str]:
             yield from (cookie.strip().removeprefix(f"{_COOKIE}=") for cookie in text.split(";"))
 
 
-def link_through(environ: Mapping[str, str], port: int, secret: str) -> str:
+def link_through(environ: Mapping[str, str], port: int, secret: str, path: str = "") -> str:
     """Return the link by which another server leads to a port here, as far as it says where it is.
+
+    Args:
+        path: that the other server keeps, see `runvitals ui --path`.
 
     Example:
         >>> link_through({"JUPYTERHUB_SERVICE_PREFIX": "/user/ada/"}, 8900, "s3cret")
         'https://…/user/ada/proxy/8900/?token=s3cret'
     """
-    template = environ.get("VSCODE_PROXY_URI", "")
-    if template.startswith("http"):
+    template = environ.get("VSCODE_PROXY_URI", "").replace("{{host}}", "…")
+    if path:
+        parts = urlsplit(template.replace("{{port}}", str(port)))
+        start = f"{parts.scheme or 'https'}://{parts.netloc or '…'}{path}"
+    elif template.startswith("http"):
         start = template.replace("{{port}}", str(port)).rstrip("/")
     else:
         below = environ.get("JUPYTERHUB_SERVICE_PREFIX", "/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import FastAPI
 
 from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.ingest.endpoint import PATH
@@ -60,24 +59,16 @@ _ERRORS = {
 }
 
 
-def describe(app: FastAPI) -> None:
-    """Add the endpoint to the OpenAPI document of an application, without adding a route."""
-    base = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = base()
-            (envelope, ack), parts = msgspec.json.schema_components(
-                [JsonEnvelope, Ack], ref_template="#/components/schemas/Ingest{name}"
-            )
-            error = ErrorAnswer.model_json_schema()
-            schemas = document.setdefault("components", {}).setdefault("schemas", {})
-            schemas.setdefault("ErrorAnswer", error)
-            schemas |= {f"Ingest{name}": part for name, part in parts.items()}
-            document["paths"][PATH] = {"post": _operation(envelope, ack)}
-        return app.openapi_schema or {}
-
-    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own documentation has it
+def describe(document: dict[str, Any]) -> None:
+    """Add the endpoint, which is no route, to an OpenAPI document."""
+    (envelope, ack), parts = msgspec.json.schema_components(
+        [JsonEnvelope, Ack], ref_template="#/components/schemas/Ingest{name}"
+    )
+    error = ErrorAnswer.model_json_schema()
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    schemas.setdefault("ErrorAnswer", error)
+    schemas |= {f"Ingest{name}": part for name, part in parts.items()}
+    document["paths"][PATH] = {"post": _operation(envelope, ack)}
 
 
 def _operation(envelope: dict[str, Any], ack: dict[str, Any]) -> dict[str, Any]:

@@ -69,9 +69,12 @@ class ChangedRuns:
 
 
 async def stream(changes: ChangedRuns, closing: anyio.Event) -> AsyncIterator[bytes]:
-    """Yield the events of one client until it disconnects or the server stops."""
+    """Yield the events of one client until it disconnects or the server stops.
+
+    Args:
+        changes: what changed before `changed_ids` was last called is not told.
+    """
     yield b"retry: 1000\n\n"
-    await changes.changed_ids()
     sent_s = time.monotonic()
     while not closing.is_set():
         with anyio.move_on_after(POLL_S):

@@ -21,7 +21,7 @@ _DEFAULT_ORGANISATION: Final = "runvitals"
 _PORTS: Final[dict[Encryption, int]] = {"starttls": 587, "tls": 465, "none": 25}
 _EXPECTED: Final = (
     "expected smtp://user:password@host:587 (STARTTLS), smtps://user:password@host:465, "
-    "or smtp://host:25?tls=none"
+    "or smtp://host:25?tls=none; special characters of user and password as %40 for @"
 )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from runvitals.model.account_names import address_key, domain_key
-from runvitals.server.outbound.policy import outbound_policy, proxy_address
+from runvitals.server.outbound.policy import OutboundPolicy, outbound_policy, proxy_address
 
 _MAX_NETWORKS: Final = 50
 _MAX_HOSTS: Final = 50
@@ -228,6 +228,12 @@ def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError:
             continue
     return settings
+
+
+def policy_of(stored: Mapping[str, Any]) -> OutboundPolicy:
+    """Return where requests may go besides public addresses by https, and through which proxy."""
+    settings = with_defaults(stored)
+    return outbound_policy(settings["outbound_allow"], settings["webhook_http"], settings["outbound_proxy"])
 
 
 def enforced_switches(stored: Mapping[str, Any]) -> dict[str, bool]:

@@ -131,8 +131,11 @@ class Fetcher:
             raise FetchFailed("the server redirected the request, which is not followed")
         return response
 
-    def connect(self, host: str, port: int, total_s: float) -> socket.socket:
-        """A connection to a checked address of a host, for a client of its own that speaks TLS.
+    def connect(self, host: str, port: int, total_s: float, *, is_https: bool = True) -> socket.socket:
+        """A connection to a checked address of a host, for a client of its own.
+
+        Args:
+            is_https: whether the client speaks TLS.
 
         Raises:
             Blocked: no connection is made there.
@@ -140,7 +143,8 @@ class Fetcher:
         """
         until_s = time.monotonic() + total_s
         name = f"[{host}]" if ":" in host else host
-        target, proxy = self._target(f"https://{name}:{port}/"), self._policy().proxy
+        scheme = "https" if is_https else "http"
+        target, proxy = self._target(f"{scheme}://{name}:{port}/"), self._policy().proxy
         addresses = self._checked_addresses(target, until_s, through_proxy=proxy is not None)
         connected: socket.socket | None = None
         try:
@@ -160,6 +164,11 @@ class Fetcher:
         for address in _own_addresses(target.host):
             policy.check(address, target.port)
 
+    def check_addresses(self, url: str, total_s: float) -> None:
+        """As `check`, with the addresses that its name has now. Raises FetchFailed for an unknown name."""
+        target, through_proxy = self._target(url), self._policy().proxy is not None
+        self._checked_addresses(target, time.monotonic() + total_s, through_proxy=through_proxy)
+
     def _target(self, url: str) -> _Target:
         if len(url) > _MAX_URL or not url.isascii() or not url.isprintable() or "\\" in url or " " in url:
             raise Blocked(f"invalid URL; expected at most {_MAX_URL} printable ASCII characters")
@@ -173,7 +182,8 @@ class Fetcher:
         policy = self._policy()
         if parts.scheme == "http":
             if host not in policy.http_hosts:
-                raise Blocked("the URL is not encrypted; expected https://")
+                allow = "an administrator can allow http to a host with the setting webhook_http"
+                raise Blocked(f"the URL is not encrypted; expected https://, or {allow}")
         elif parts.scheme != "https":
             raise Blocked("invalid URL; expected https://")
         is_https = parts.scheme == "https"

@@ -53,6 +53,7 @@ _NOT_PUBLIC: Final = tuple(
 )
 _PROXY: Final = re.compile(r"http://(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})/?", re.ASCII)
 _HTTP_PORT: Final = 80
+_ALLOW: Final = "an administrator can allow it with the setting outbound_allow"
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -94,17 +95,17 @@ class OutboundPolicy:
         if any((ip, port) in self.endpoints for ip in inside):
             return
         if port not in (*self.ports, _HTTP_PORT):
-            raise Blocked(f"the port {port} is not allowed at this address")
+            raise Blocked(f"the port {port} is not allowed at this address; {_ALLOW}")
         if any(ip.is_loopback or ip.is_unspecified for ip in inside):
             raise Blocked("the address is the server's own")
         if all(_is_public(ip) or self._is_allowed(ip) for ip in inside):
             return
-        raise Blocked("the address is in a private network; an administrator can allow it")
+        raise Blocked(f"the address is in a private network; {_ALLOW}")
 
     def check_port(self, port: int) -> None:
         """Raise Blocked for a port that no request goes to, whatever the address."""
         if port not in self.ports and all(port != allowed for _, allowed in self.endpoints):
-            raise Blocked(f"the port {port} is not allowed")
+            raise Blocked(f"the port {port} is not allowed; {_ALLOW}")
 
     def _is_allowed(self, ip: IpAddress) -> bool:
         return any(ip.version == network.version and ip in network for network in self.networks)

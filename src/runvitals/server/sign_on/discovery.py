@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from joserfc.jwk import Key
@@ -15,6 +15,8 @@ from runvitals.server.outbound.policy import Blocked
 from runvitals.server.sign_on.tokens import public_keys
 
 CACHED_S: Final = 3600.0
+FAILED_S: Final = 5.0
+"""How long an issuer that failed is not asked again: who waited for the same question has its answer."""
 REFRESH_S: Final = 60.0
 """How often at most an issuer is asked for a key that it did not have."""
 _LIMITS: Final = FetchLimits(total_s=10.0, body_bytes=1024 * 1024)
@@ -46,6 +48,16 @@ class _CachedIssuer:
     asked_s: float
 
 
+@dataclass(slots=True)
+class _Issuer:
+    """What is known of an issuer. The lock is held while it is asked: one that is slow delays no other."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    cached: _CachedIssuer | None = None
+    failure: ProviderFailed | None = None
+    failed_s: float = 0.0
+
+
 class Discovery:
     """Asks issuers. Thread-safe; blocks while it asks.
 
@@ -57,7 +69,7 @@ class Discovery:
         self._fetcher = fetcher
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._issuers: dict[str, _CachedIssuer] = {}
+        self._issuers: dict[str, _Issuer] = {}
 
     def metadata(self, issuer: str) -> IssuerMetadata:
         """Return an issuer's metadata; raise ProviderFailed without them, or under another name."""
@@ -68,15 +80,22 @@ class Discovery:
         return self._issuer(issuer, REFRESH_S if refresh else CACHED_S).keys
 
     def _issuer(self, issuer: str, fresh_s: float) -> _CachedIssuer:
-        with self._lock:  # a slow issuer delays others: rarely, as it is asked once an hour
-            cached = self._issuers.get(issuer)
-            if cached is not None and self._monotonic() - cached.asked_s < fresh_s:
-                return cached
-            current = self._ask(issuer)
-            if len(self._issuers) >= _MAX_ISSUERS:
+        with self._lock:
+            if len(self._issuers) >= _MAX_ISSUERS and issuer not in self._issuers:
                 self._issuers.clear()
-            self._issuers[issuer] = current
-            return current
+            known = self._issuers.setdefault(issuer, _Issuer())
+        with known.lock:
+            now_s = self._monotonic()
+            if known.cached is not None and now_s - known.cached.asked_s < fresh_s:
+                return known.cached
+            if known.failure is not None and now_s - known.failed_s < FAILED_S:
+                raise ProviderFailed(str(known.failure))
+            try:
+                known.cached = self._ask(issuer)
+            except ProviderFailed as error:
+                known.failure, known.failed_s = error, self._monotonic()
+                raise
+            return known.cached
 
     def _ask(self, issuer: str) -> _CachedIssuer:
         asked_s = self._monotonic()

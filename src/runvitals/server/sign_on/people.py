@@ -65,7 +65,9 @@ def oidc_person(
         raise InvalidToken("there is no ID token; is `openid` among the scopes?")
     claims = verified_claims(token, lambda refresh: discovery.keys(provider.issuer, refresh), now_s)
     _check_id_token(claims, provider, nonce)
-    claims = _with_userinfo(claims, discovery, metadata, tokens.get("access_token"))
+    group_claim = provider.group_claim
+    if "email" not in claims or (group_claim is not None and _claim(claims, group_claim) is None):
+        claims = _with_userinfo(claims, discovery, metadata, tokens.get("access_token"))
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject.isprintable() or not 1 <= len(subject) <= _MAX_SUBJECT:
         raise InvalidToken("the subject is missing or too long")
@@ -79,7 +81,7 @@ def oidc_person(
         identity,
         user_name,
         _text(claims.get("name")),
-        _groups(claims, provider.group_claim),
+        _groups(claims, group_claim),
         _used_second_factor(claims),
         number(claims, "auth_time"),
     )
@@ -150,7 +152,7 @@ def _with_userinfo(
     claims: Claims, discovery: Discovery, metadata: IssuerMetadata, access_token: object
 ) -> Claims:
     """Return the claims of the ID token, and those that the provider gives only when asked."""
-    if "email" in claims or metadata.userinfo_endpoint is None or not isinstance(access_token, str):
+    if metadata.userinfo_endpoint is None or not isinstance(access_token, str):
         return claims
     userinfo = discovery.json(metadata.userinfo_endpoint, access_token)
     if userinfo.get("sub") != claims.get("sub"):
@@ -188,7 +190,23 @@ def _used_second_factor(claims: Claims) -> bool:
 def _groups(claims: Claims, name: str | None) -> tuple[str, ...] | None:
     if name is None:
         return None
-    value = claims.get(name, [])
+    value = _claim(claims, name)
+    if isinstance(value, str):  # as some providers write a list of one
+        value = [value]
+    if value is None:
+        elsewhere = claims.get("_claim_names")  # OpenID Connect Core 5.6.2; of Microsoft above 200 groups
+        if isinstance(elsewhere, dict) and name in elsewhere:
+            raise InvalidToken(f"the provider left out the claim {name}: let it send fewer groups")
+        value = []
     if not isinstance(value, list):
         raise InvalidToken(f"the claim {name} is not a list of groups")
     return tuple(group for group in value[:_MAX_GROUPS] if isinstance(group, str))
+
+
+def _claim(claims: Claims, name: str) -> object:
+    """Return a claim; `a.b` is also the `b` of an object `a`, as in Keycloak's `realm_access.roles`."""
+    if name in claims:
+        return claims[name]
+    outer, _, inner = name.partition(".")
+    value = claims.get(outer)
+    return _claim(value, inner) if inner and isinstance(value, dict) else None

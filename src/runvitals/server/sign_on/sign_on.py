@@ -108,7 +108,11 @@ class SingleSignOn:
         """
         provider = self._provider(provider_id)
         state, nonce, verifier, cookie = (secrets.token_urlsafe(48) for _ in range(4))
-        flow, _ = self._flow(provider)
+        try:
+            flow, _ = self._flow(provider)
+        except (ProviderFailed, ValueError) as error:
+            log.warning("sign-in by %s cannot begin: %s", provider.id, error)
+            raise
         remembered = {
             "nonce": nonce,
             "verifier": verifier,

@@ -28,6 +28,7 @@ class BucketLocation:
             machine.
         direct: whether clients reach it: they get signed addresses there. Otherwise files go through the
             server.
+        proxy: the URL of an HTTP proxy that all requests go through; empty: that of the environment.
 
     Example:
         >>> BucketLocation.read("s3://training-files/runvitals").prefix
@@ -45,6 +46,7 @@ class BucketLocation:
     client_id: str = ""
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
     direct: bool = True
+    proxy: str = field(default="", repr=False)
 
     @classmethod
     def read(cls, text: str) -> BucketLocation:

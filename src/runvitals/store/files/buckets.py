@@ -87,8 +87,11 @@ def open_objects(location: BucketLocation) -> Any:
     Raises:
         OSError: the library is not installed, or refuses the credentials or endpoint.
     """
+    client: dict[str, Any] = {**_CLIENT, "allow_http": True}
+    if location.proxy:
+        client |= {"proxy_url": location.proxy, "pool_idle_timeout": "10s"}
     try:
-        return _OPENED[location.provider](location, {**_CLIENT, "allow_http": True})
+        return _OPENED[location.provider](location, client)
     except ImportError:
         raise OSError(f"the bucket {location} needs obstore: {EXTRA}") from None
     except Exception:  # noqa: BLE001 - the library has errors of its own, with credentials in them

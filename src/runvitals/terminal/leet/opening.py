@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote, urlsplit
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
 
 from runvitals.journal import paths
 from runvitals.model.errors import UnknownRun
@@ -17,6 +17,11 @@ from runvitals.terminal.leet.sources.run_source import RunCatalogue, now_ms
 
 if TYPE_CHECKING:
     from runvitals.terminal.leet.sources.server_catalogue import ServerCatalogue
+
+_ASKING_S: Final = 5.0
+_NEEDS_KEY: Final = 401
+_MOST_PARTS: Final = 8
+"""Parts of an address at whose end a server is looked for."""
 
 
 class OpeningTarget(NamedTuple):
@@ -90,8 +95,22 @@ def _without_argument(around: Surroundings) -> OpeningTarget:
 
 def _address(url: str, environ: Mapping[str, str]) -> OpeningTarget:
     """Return the target of a page's address: a run's, a project's, or that of a server."""
-    base, project, run_id = parse_address(url)
+    base, project, run_id = parse_address(url, _is_server)
     return OpeningTarget(_server(base, environ, project), run_id)
+
+
+def _is_server(url: str) -> bool | None:
+    """Ask, without a key, whether a server of runvitals is at an address; None: nothing answers there."""
+    from runvitals.readers.servers.connection import ApiConnection, ServerError
+
+    connection = ApiConnection(url, None, _ASKING_S)
+    try:
+        connection.get("/runs", [("limit", 1)])
+    except ServerError as error:
+        return None if error.status is None else error.status == _NEEDS_KEY and "error" in error.content
+    finally:
+        connection.close()
+    return True
 
 
 def _server(url: str, environ: Mapping[str, str], project: str | None = None) -> ServerCatalogue:
@@ -101,25 +120,50 @@ def _server(url: str, environ: Mapping[str, str], project: str | None = None) ->
     return ServerCatalogue(url, environ, project)
 
 
-def parse_address(url: str) -> tuple[str, str | None, str | None]:
+def parse_address(url: str, is_server: Callable[[str], bool | None]) -> tuple[str, str | None, str | None]:
     """Return the URL of the server, and the project and the run that an address names.
 
+    A server may be below a path: only it knows whether `/proxy/8900/runs/abc` is a run of a server at
+    `/proxy/8900`, or of the project 8900.
+
+    Args:
+        is_server: tells whether one is at a URL; None if nothing answers at this host. Then a run of a
+            project, or else of none, is assumed.
+
     Example:
-        >>> parse_address("https://runs.example.org/team/digits/runs/abc/charts")
+        >>> parse_address("https://runs.example.org/team/digits/runs/abc/charts", lambda url: True)
         ('https://runs.example.org', None, 'abc')
     """
     split = urlsplit(url)
     parts = [unquote(part) for part in split.path.split("/") if part]
-    before, project, run_id = parts, None, None
+    bases = [f"{split.scheme}://{split.netloc}"]
+    for part in parts[:_MOST_PARTS]:
+        bases.append(f"{bases[-1]}/{quote(part)}")
+    for count, base in enumerate(bases):
+        found = is_server(base)
+        if found:
+            return base, *_named(parts[count:])
+        if found is None:
+            break
+    count = _guessed_count(parts)
+    return bases[min(count, _MOST_PARTS)], *_named(parts[count:])
+
+
+def _named(parts: list[str]) -> tuple[str | None, str | None]:
+    """Return the project and the run that an address names, by its parts after that of the server."""
+    if parts[:1] == ["runs"]:
+        return None, parts[1] if len(parts) > 1 else None
+    if parts[2:3] == ["runs"] and len(parts) > 3:
+        return None, parts[3]
+    return (parts[1] if len(parts) > 1 else None), None
+
+
+def _guessed_count(parts: list[str]) -> int:
+    """Return how many parts of an address are probably those of the server."""
     if "runs" in parts:
         at = len(parts) - 1 - parts[::-1].index("runs")
-        run_id = parts[at + 1] if at + 1 < len(parts) else None
-        # `/ENTITY/PROJECT/runs/RUN`, or `/runs/RUN` below the path of the server.
-        before = parts[: at - 2] if at >= 2 else parts[:at]
-    elif len(parts) > 1 and parts[-2] == "projects":
-        before, project = parts[:-2], parts[-1]
-    base = f"{split.scheme}://{split.netloc}" + "".join(f"/{part}" for part in before)
-    return base, project, run_id
+        return at - 2 if at >= 2 else at
+    return max(len(parts) - 2, 0) if parts[-2:-1] == ["projects"] else len(parts)
 
 
 def _folder(argument: str, path: str, directory: str) -> OpeningTarget:

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,11 @@ def environ(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
 
 @pytest.fixture(scope="module")
 def story(environ: dict[str, str], gate: Gate) -> dict[str, Any]:
-    """Run a script; returns its report and its stderr."""
+    """Run a script; returns its report, its stderr, what the relay asked for meanwhile, and how long it took.
+
+    Other tests have runs of their own before and after it.
+    """
+    before, began_s = len(gate.passed), time.monotonic()
     done = subprocess.run(
         [sys.executable, str(STORY)],
         env=environ,
@@ -106,7 +111,9 @@ def story(environ: dict[str, str], gate: Gate) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr[-3000:]
     line = next(line for line in done.stdout.splitlines() if line.startswith("STORY "))
-    return {**json.loads(line.removeprefix("STORY ")), "stderr": done.stderr}
+    report = json.loads(line.removeprefix("STORY "))
+    asked = [what for who, what in gate.passed[before:] if who == "runvitals"]
+    return {**report, "stderr": done.stderr, "relay": asked, "took_s": time.monotonic() - began_s}
 
 
 def samples(environ: dict[str, str], run: str) -> int:
@@ -174,11 +181,11 @@ def test_training_has_no_thread_and_sends_no_request(story: dict[str, Any], gate
     assert ("runvitals", "runs/log-batch") in gate.passed
 
 
-def test_short_run_needs_two_requests_of_the_relay(story: dict[str, Any], gate: Gate) -> None:
+def test_short_run_needs_two_requests_of_the_relay(story: dict[str, Any]) -> None:
     runs = sum(1 for name in story if f"{name} asked for" in story and "not" not in name)
-    ours = [what for who, what in gate.passed if who == "runvitals"]
-    assert len(ours) <= 2 * (runs + 5)
-    assert set(ours) == {"runs/get", "runs/log-batch"}
+    batches_of_long_runs = 2 * int(story["took_s"] / 10)  # on a busy machine; at most two runs at once
+    assert len(story["relay"]) <= 2 * (runs + 5) + batches_of_long_runs
+    assert set(story["relay"]) == {"runs/get", "runs/log-batch"}
 
 
 def test_relay_ends_the_threads_of_finished_runs(story: dict[str, Any], environ: dict[str, str]) -> None:
@@ -228,7 +235,7 @@ def test_failing_server_delays_within_the_timeout_and_loses_no_point(
     finally:
         gate.failing = False
     eventually(lambda: server.system(run) == HOST)
-    assert server.steps(run, MEMORY) == list(range(samples(environ, run)))
+    eventually(lambda: server.steps(run, MEMORY) == list(range(samples(environ, run))))
 
 
 def test_killed_training_is_delivered_and_ended(server: Server, environ: dict[str, str]) -> None:

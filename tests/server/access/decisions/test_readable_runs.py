@@ -186,3 +186,12 @@ def test_a_run_is_found_in_the_default_entity_first(server: Server) -> None:
     assert directory.find_run(server.user(server.ada), "otter-1").id == ours
     with pytest.raises(UnknownRun):
         directory.find_run(Anonymous(), "otter-1")
+
+
+def test_a_run_is_found_as_soon_as_it_exists(server: Server) -> None:
+    directory, writers = server.directory, server.metadata_store.writers
+    bob, speech = server.user(server.bob), Sender(server.speech.id)
+    with pytest.raises(UnknownRun):
+        directory.find_run(bob, "new-1")
+    [new] = writers.join([WriterRegistration("new-1", "monitor.a.1", "letters", sender=speech)], T0)
+    assert directory.find_run(bob, "new-1").id == new.run_id

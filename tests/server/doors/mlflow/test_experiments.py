@@ -40,6 +40,24 @@ def test_names_that_projects_cannot_have(call: Call) -> None:
         assert (experiment["experiment_id"], experiment["name"]) == (number, name)
 
 
+def test_locations_of_artifacts(call: Call, served: Served) -> None:
+    elsewhere, host = "s3://bucket/a/", "mlflow-artifacts://host:5000/a"
+    for name, location in (("folder", "mlflow-artifacts:/a/b"), ("bucket", elsewhere), ("host", host)):
+        number = call("POST", "experiments/create", name=name, artifact_location=location)["experiment_id"]
+        experiment = call("GET", "experiments/get", experiment_id=number)["experiment"]
+        assert experiment["artifact_location"] == location
+        run = call("POST", "runs/create", experiment_id=number)["run"]["info"]
+        root = {"folder": f"mlflow-artifacts:/{number}", "bucket": elsewhere[:-1], "host": host}[name]
+        assert run["artifact_uri"] == f"{root}/{run['run_id']}/artifacts"
+        if name == "folder":
+            path = run["artifact_uri"].removeprefix("mlflow-artifacts:/")
+            address = f"{served.url}/api/2.0/mlflow-artifacts/artifacts/{path}/text.txt"
+            assert httpx.put(address, content=b"hi", timeout=PATIENCE_S).status_code == 200
+            assert httpx.get(address, timeout=PATIENCE_S).content == b"hi"
+    status, error = call("POST", "experiments/create", name="odd", artifact_location="s3://bucket/a#b")
+    assert (status, "fragments" in error["message"]) == (400, True)
+
+
 def test_rename_delete_restore(call: Call) -> None:
     number = call("POST", "experiments/create", name="early")["experiment_id"]
     assert call("POST", "experiments/update", experiment_id=number, new_name="late") == {}

@@ -11,6 +11,7 @@ from mlflow.entities import Metric
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
+from runvitals.model.artifacts import UnknownArtifact
 from tests.server.doors.mlflow.conftest import Call
 from tests.server.serving import Served
 
@@ -43,6 +44,16 @@ def test_models(client: MlflowClient) -> None:
     client.delete_registered_model("numbers")
     with pytest.raises(MlflowException, match="not found"):
         client.delete_registered_model("numbers")
+
+
+def test_of_renames_at_once_one_wins(client: MlflowClient, served: Served) -> None:
+    client.create_registered_model("letters")
+    table = served.metadata_store.registered_models
+    [model] = table.named("letters")  # as each of the requests reads it
+    table.rename(model, "glyphs", model.changed_ms)
+    with pytest.raises(UnknownArtifact):
+        table.rename(model, "runes", model.changed_ms)
+    assert client.get_registered_model("glyphs").name == "glyphs"
 
 
 @pytest.mark.filterwarnings("ignore:.*deprecated:FutureWarning")

@@ -92,6 +92,12 @@ def test_writing_to_a_deleted_run(organisation: tuple[Served, dict[str, str]]) -
         refused = ask(organisation, who, "runs/log-metric", run_id=run, **point)
         assert refused.status_code == status
         assert text in refused.json()["message"]
+    number = ask(organisation, "ada", "experiments/create", name="gone").json()["experiment_id"]
+    assert ask(organisation, "ada", "experiments/delete", experiment_id=number).status_code == 200
+    refused = ask(
+        organisation, "ada", "experiments/set-experiment-tag", experiment_id=number, key="a", value="b"
+    )
+    assert (refused.status_code, "must be in the 'active' state" in refused.text) == (400, True)
 
 
 def test_the_default_experiment_before_its_first_run(organisation: tuple[Served, dict[str, str]]) -> None:

@@ -196,6 +196,18 @@ def test_system_metrics_have_our_keys_too(call: Call, experiment: str, served: S
     assert "gpu.0.powerWatts" in served.metadata_store.metrics.keys(numbers).values()
     latest = call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"]
     assert {series["key"] for series in latest} == {name, gpu}
+    other = created(call, experiment)
+    sent = [metric(name, 2000.0, T0, 0), metric(gpu, 20.0, T0, 0)]
+    call("POST", "runs/log-batch", run_id=other, metrics=sent)
+
+    def found(**how: Any) -> list[str]:
+        runs = call("POST", "runs/search", experiment_ids=[experiment], **how)["runs"]
+        return [found_run["info"]["run_id"] for found_run in runs]
+
+    assert found(filter=f"metrics.`{gpu}` > 100") == [run]
+    with_values = f"metrics.`{name}` > 0"
+    assert found(filter=with_values, order_by=[f"metrics.`{name}` ASC"]) == [run, other]
+    assert found(filter=with_values, order_by=[f"metrics.`{name}` DESC"]) == [other, run]
 
 
 def test_pages_of_a_history_and_intervals(call: Call, experiment: str) -> None:

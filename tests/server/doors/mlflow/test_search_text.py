@@ -140,7 +140,8 @@ def test_orders(text: str, expected: OrderBy) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "DESC", "nothing", "metrics.", "metrics.`a", "start_time DOWN", "x" * 2000]
+    "text",
+    ["", "DESC", "nothing", "metrics.", "metrics.`a", "metrics.a,metrics.b", "start_time DOWN", "x" * 2000],
 )
 def test_wrong_orders(text: str) -> None:
     with pytest.raises(MlflowError):

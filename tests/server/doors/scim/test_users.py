@@ -88,6 +88,31 @@ def test_lists_come_in_pages(provider: Provider) -> None:
     assert (page["totalResults"], page["startIndex"], page["itemsPerPage"]) == (2, 2, 1)
 
 
+def test_a_client_learns_what_is_kept_and_asks_for_parts_of_it(provider: Provider) -> None:
+    for kind in ("Schemas", "ResourceTypes"):
+        listed = provider.ask("GET", kind)["Resources"]
+        assert {row["name"] for row in listed} == {"User", "Group"}
+        assert [provider.ask("GET", f"{kind}/{row['id']}") for row in listed] == listed
+        provider.ask("GET", f"{kind}/other", 404)
+    ada = provider.create_user("ada")
+    (schema,) = (row for row in provider.ask("GET", "Schemas")["Resources"] if row["name"] == "User")
+    common = {"schemas", "id", "meta", "externalId"}
+    assert ada.keys() - common == {attribute["name"] for attribute in schema["attributes"]}
+    path = f"Users/{ada['id']}"
+    provider.patch(path, {"op": "replace", "path": "name", "value": {"givenName": "Ada", "familyName": "L."}})
+    full = provider.ask("GET", path)
+    assert full["displayName"] == "Ada L."
+    assert provider.patch(path, {"op": "remove", "path": "displayName"})["displayName"] == "ada"
+    assert provider.ask("GET", path, excludedAttributes="emails, name.formatted").keys() == full.keys() - {
+        "emails",
+        "name",
+    }
+    (row,) = provider.ask(
+        "GET", "Users", filter='userName eq "ada@example.org"', attributes=f"{USER}:active"
+    )["Resources"]
+    assert row.keys() == {"schemas", "id", "meta", "active"}
+
+
 def test_what_is_not_valid_is_a_scim_error(provider: Provider) -> None:
     for status, method, path, body, kind in (
         (400, "POST", "Users", {"schemas": [USER]}, "invalidValue"),

@@ -70,7 +70,7 @@ def main(path: str) -> dict[str, Any]:
     with run.file("logs/été #1.txt").download(root="downloads") as file:
         results["downloaded"] = file.read()
     other = api.run(f"{path}/run3")
-    file = other.file("a model.pt")
+    file = other.file("./a model.pt")
     file.delete()
     results["deleted file"] = [error(file.delete), [left.name for left in other.files()]]
 

@@ -41,8 +41,9 @@ def log_versions(far: str) -> dict[str, Any]:
         )
         first.wait()
         seen["first"] = [first.version, first.state, sorted(first.aliases), first.size, first.file_count]
-        again = run.log_artifact(new_artifact({"a.txt": "one", "d/b.txt": "two"})).wait()
-        seen["again"] = again.version
+        same = new_artifact({"a.txt": "one", "d/b.txt": "two"})
+        again = run.log_artifact(same, tags=["reviewed"]).wait()
+        seen["again"] = [again.version, again.tags]
         second = run.log_artifact(new_artifact({"a.txt": "changed", "d/b.txt": "two"})).wait()
         seen["second"] = [second.version, sorted(second.aliases)]
         draft = second.new_draft()

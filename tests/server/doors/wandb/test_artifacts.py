@@ -174,7 +174,7 @@ def test_the_client_lists_registries_with_their_collections_and_versions(owners:
 def test_the_client_logs_versions(seen: Any) -> None:
     assert seen["log"] == {
         "first": ["v0", "COMMITTED", ["best", "latest"], 6, 2],
-        "again": "v0",
+        "again": ["v0", ["reviewed"]],
         "second": ["v1", ["latest"]],
         "third": ["v2", ["c.txt", "d/b.txt"]],
         "fourth": ["v3", ["c.txt", "d/b.txt", "e.txt"]],

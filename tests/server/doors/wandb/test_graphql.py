@@ -91,6 +91,12 @@ def test_a_body_that_is_no_request_is_answered_with_400(door: Door, body: bytes)
     assert "JSON" in response.json()["errors"][0]["message"]
 
 
+def test_a_large_request_arrives(door: Door) -> None:
+    """As `wandb verify` sends it."""
+    query = 'query($text: String!) { project(name: "none") { run(name: "", desc: $text) { name } } }'
+    assert door.graphql(query, text="a" * 10**7) == {"data": {"project": None}}
+
+
 def test_a_run_begins_with_what_the_client_sends(door: Door) -> None:
     config = {"lr": {"value": 0.1, "desc": None}, "_wandb": {"value": {"cli_version": "0.31.0"}}}
     sent = {"displayName": "first", "groupName": "sweep-1", "jobType": "train", "notes": "try", "tags": ["a"]}

@@ -55,6 +55,16 @@ def test_processes_have_rows_of_their_own() -> None:
     assert [(row["_step"], row["loss"]) for row in rows] == [(0, 1.0), (0, 3.0), (1, 2.0), (1, 4.0)]
 
 
+def test_a_page_has_all_rows_of_its_steps() -> None:
+    """New clients ask for as many samples as steps, also of a run that several processes log to."""
+    processes = [process(rank, loss=[(step, rank) for step in range(4)]) for rank in range(3)]
+    page = rows_of(*processes, samples=2, first_step=1, end_step=3)
+    assert [(row["_step"], row["loss"]) for row in page] == [
+        (step, rank) for step in (1, 2) for rank in range(3)
+    ]
+    assert len(rows_of(*processes, samples=3, first_step=0, end_step=4)) == 3
+
+
 def test_a_logged_nan_is_a_value_and_a_gap_is_none() -> None:
     rows = rows_of(process(loss=[(0.0, math.nan), (1.0, math.inf), (2.0, GAP)]))
     assert str(values(rows, "loss")) == "[nan, inf, None]"

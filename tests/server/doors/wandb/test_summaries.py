@@ -129,6 +129,24 @@ def test_rows_without_a_summary_count_more_than_an_earlier_one(door: Door) -> No
     eventually(lambda: door.shown()["summary"] == {"loss": 1.0, "loss.min": 1.0})
 
 
+def test_keys_of_the_history_have_the_last_values(door: Door) -> None:
+    """`wandb verify` compares them with what it logged."""
+    door.begin()
+    send(
+        door,
+        rows=[{"_step": 0, "loss": 2.0, "net": {"a": 1}, "text": "x"}],
+        summary={"loss": {"min": 2.0}, "net": {"a": 1}, "text": "x"},
+    )
+    query = f'query($p: String) {{ project(name: $p) {{ run(name: "{door.run}") {{ historyKeys }} }} }}'
+    keys = door.graphql(query, p="digits")["data"]["project"]["run"]["historyKeys"]
+    assert keys["lastStep"] == 0
+    assert {name: key.get("previousValue") for name, key in keys["keys"].items()} == {
+        "loss": None,
+        "net.a": 1,
+        "text": None,
+    }
+
+
 def test_of_several_clients_none_deletes_what_others_sent(door: Door) -> None:
     clients = [{"x-wandb-async-client-id": name} for name in ("a", "b")]
     for number, client in enumerate(clients):

@@ -105,6 +105,9 @@ def manage(name: str) -> dict[str, Any]:
     registry.save()
     found = api.registry("renamed", "organisation")
     seen = [found.description, sorted(found.artifact_types), found.visibility, found.entity]
+    changed = {"updated_at": {"$gte": found.updated_at}}
+    later = [(each.updated_at, each.name) for each in api.registries("organisation", changed, "updated_at")]
+    seen += [later == sorted(later), ("renamed" in [name for _, name in later])]
     registry.remove_members(admin)
     left = [each.user.username for each in registry.members()]
     try:

@@ -4,6 +4,9 @@ import { get } from '../../base/api';
 import { poll } from '../../base/polling';
 import type { FindingRules, Findings } from '../../base/wire';
 
+/** After a request that failed. */
+const AGAIN_MS = 10_000;
+
 export class RunFindings {
   /** null until they are loaded. */
   value = $state.raw<Findings | null>(null);
@@ -24,7 +27,7 @@ export class RunFindings {
           this.failed = this.value === null;
         }
       },
-      () => everyMs,
+      () => (this.failed ? AGAIN_MS : everyMs),
     );
   }
 

@@ -15,6 +15,8 @@ export class ReportComments {
   threads = $derived(threadsOf(this.all));
   #path: string;
   #timer: ReturnType<typeof setInterval>;
+  /** Counts what `all` was set from: an answer from before the last change is dropped. */
+  #changes = 0;
 
   constructor(report: number) {
     this.#path = reportPath(report, '/comments');
@@ -28,6 +30,7 @@ export class ReportComments {
 
   async load(): Promise<void> {
     const comments: ReportComment[] = [];
+    const change = ++this.#changes;
     let after: string | null = null;
     for (let page = 0; page < MAX_PAGES; page++) {
       const answer: ReportCommentsPage = await get<ReportCommentsPage>(this.#path, { limit: PAGE, after });
@@ -35,11 +38,12 @@ export class ReportComments {
       after = answer.next;
       if (after === null) break;
     }
-    this.all = comments;
+    if (change === this.#changes) this.all = comments;
   }
 
   async add(comment: NewReportComment): Promise<void> {
     const added = await send<ReportComment>('POST', this.#path, comment);
+    this.#changes += 1;
     this.all = [...this.all.filter(({ id }) => id !== added.id), added];
   }
 
@@ -64,6 +68,7 @@ export class ReportComments {
   }
 
   #replace(changed: ReportComment): void {
+    this.#changes += 1;
     this.all = this.all.map((comment) => (comment.id === changed.id ? changed : comment));
   }
 }

@@ -78,7 +78,7 @@ export class SavedReport {
   /** Save now; returns whether everything is saved. */
   async save(): Promise<boolean> {
     clearTimeout(this.#timer);
-    if (this.#saving) await this.#saving;
+    while (this.#saving) await this.#saving; // others may wait for the same
     if (this.state === 'conflict') return false;
     this.#saving = this.#save();
     await this.#saving;
@@ -195,7 +195,7 @@ export class SavedReport {
       return;
     }
     this.state = 'failed';
-    if (!(problem instanceof ApiError) || problem.status === 0 || problem.status >= 500) this.#later(RETRY_MS);
+    if (!(problem instanceof ApiError) || problem.passing) this.#later(RETRY_MS);
   }
 
   /** Show what the server has, if the user has changed nothing; returns whether it is newer. */

@@ -4,6 +4,7 @@ import { get, runPath, type RunKey } from '../../base/api';
 import { poll } from '../../base/polling';
 import type { Headline } from '../../base/wire';
 
+/** Also after a request that failed. */
 const RUNNING_MS = 10_000;
 const ENDED_MS = 600_000;
 
@@ -13,7 +14,7 @@ export class RunHeadline {
   failed = $state(false);
 
   /** Load it now, and again as long as the page is open. Returns what stops it. */
-  follow(key: RunKey, isRunning: () => boolean): () => void {
+  follow(key: RunKey, isRunning: boolean): () => void {
     return poll(
       async (signal) => {
         try {
@@ -23,7 +24,7 @@ export class RunHeadline {
           this.failed = !signal.aborted; // an older server has none, and an outage is named above the charts
         }
       },
-      () => (isRunning() ? RUNNING_MS : ENDED_MS),
+      () => (isRunning || this.failed ? RUNNING_MS : ENDED_MS),
     );
   }
 }

@@ -131,7 +131,7 @@ export class GroupMeansData {
         const [points, width] = [meansOf(answered, groups), log ? null : answered.width];
         if (!zoom) [feed.base, feed.baseWidth] = [points, width];
         [feed.points, feed.width, feed.state, feed.error] = [points, width, 'ready', ''];
-        this.draw(feed);
+        if (this.#feeds.has(feed)) this.draw(feed);
       }
       if (answer.unread_runs > 0) this.#later(UNREAD_REFRESH_MS);
       else if (answer.running > 0) this.#later(RUNNING_REFRESH_MS);
@@ -140,7 +140,7 @@ export class GroupMeansData {
       for (const feed of feeds) {
         if (feed.state !== 'ready') feed.state = 'failed';
         feed.error = reasonOf(problem);
-        this.draw(feed);
+        if (this.#feeds.has(feed)) this.draw(feed);
       }
       this.#later(AGAIN_MS);
     }

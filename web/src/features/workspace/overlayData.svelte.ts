@@ -74,6 +74,7 @@ export class OverlayData {
   #isLoading = false;
   #busyMs = 0;
   #planned = 0;
+  #plans = 0;
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #drawings: (() => void)[] = [];
   #closed = new AbortController();
@@ -140,20 +141,25 @@ export class OverlayData {
   }
 
   async #loadPlan(): Promise<void> {
-    const ids = this.#ids;
+    const [ids, number] = [this.#ids, ++this.#plans];
+    if (ids.length === 0) return;
     this.#planned = Date.now();
     try {
       const plan = await get<OverlayPlan>('overlay/plan', { ...this.scope, runs: [...ids] }, this.#closed.signal);
-      if (ids !== this.#ids) return;
+      if (ids !== this.#ids || number !== this.#plans) return; // a newer one was asked for meanwhile
       this.known = new Map(plan.runs.map((run) => [run.id, run]));
       // The end of a running run changes all the time: nothing is drawn again because of that.
       if (!same(this.runs.map(lasting), plan.runs.map(lasting))) this.runs = plan.runs;
+      const [arrived, stillMissing] = [this.missing.filter((id) => this.known.has(id)), same(this.missing, plan.missing)];
       this.missing = plan.missing;
       if (!same(this.logged, plan.logged)) this.logged = plan.logged;
       if (!same(this.system, plan.system)) this.system = plan.system;
       this.error = '';
+      // It may only not have arrived yet, and of a run that has ended nothing says that it came.
+      if (plan.missing.length > 0) this.#planLater(stillMissing ? PLAN_REFRESH_MS : MIN_REFRESH_MS);
+      if (arrived.length > 0) this.changed(arrived);
     } catch (problem) {
-      if (this.#closed.signal.aborted) return;
+      if (this.#closed.signal.aborted || number !== this.#plans) return;
       this.error = reasonOf(problem);
       this.#later('plan again', 5000, () => void this.#loadPlan());
     }
@@ -169,8 +175,8 @@ export class OverlayData {
       event: (name, data) => name === 'changed' && this.changed((JSON.parse(data) as { runs: string[] }).runs),
       link: (link) => {
         this.link = link;
-        // What came while there was no connection.
-        if (link === 'open') this.changed(this.runs.filter(({ state }) => state === 'running').map(({ id }) => id));
+        // What came while there was no connection, and before the first.
+        if (link === 'open') this.changed(this.#ids.filter((id) => (this.known.get(id)?.state ?? 'running') === 'running'));
       },
       refused: () => void this.#loadPlan(),
     });
@@ -181,7 +187,12 @@ export class OverlayData {
     if (this.#ids.length === 0) return;
     for (const feed of this.#feeds) for (const id of ids) feed.stale.add(id);
     this.#refreshLater();
-    if (Date.now() - this.#planned > PLAN_REFRESH_MS) void this.#loadPlan();
+    if (ids.some((id) => !this.known.has(id))) this.#later('new runs', MIN_REFRESH_MS, () => void this.#loadPlan());
+    else if (ids.length > 0) this.#planLater(Math.max(0, this.#planned + PLAN_REFRESH_MS - Date.now()));
+  }
+
+  #planLater(ms: number): void {
+    this.#later('plan', ms, () => (document.hidden ? this.#planLater(PLAN_REFRESH_MS) : void this.#loadPlan()));
   }
 
   #refreshLater(): void {
@@ -246,7 +257,8 @@ export class OverlayData {
 
   async #load({ feeds, runs, zoom, tail }: Batch): Promise<void> {
     const [{ metric, x, log }] = feeds as [OverlayFeed];
-    for (const feed of feeds) for (const id of runs) feed.stale.delete(id);
+    // A zoom leaves the whole range as it was.
+    if (!zoom) for (const feed of feeds) for (const id of runs) feed.stale.delete(id);
     const params: Params = {
       ...this.scope,
       runs: [...runs],
@@ -260,7 +272,11 @@ export class OverlayData {
     };
     try {
       const answer = await get<Overlay>(`overlay/${metric.source}`, params, this.#closed.signal);
-      if ((this.#zooms.get(x) ?? null) !== zoom) return; // the user changed the range meanwhile
+      if ((this.#zooms.get(x) ?? null) !== zoom) {
+        // The user changed the range meanwhile: what is new of the whole one is requested when that is shown again.
+        if (!zoom) for (const feed of feeds) for (const id of runs) feed.stale.add(id);
+        return;
+      }
       for (const feed of feeds) this.#take(feed, answer, runs, zoom !== null, tail !== null);
     } catch (problem) {
       if (this.#closed.signal.aborted) return;
@@ -303,7 +319,7 @@ export class OverlayData {
   }
 
   #changed(feed: OverlayFeed): void {
-    this.drawLater(feed.changed);
+    if (this.#feeds.has(feed)) this.drawLater(feed.changed);
   }
 
   /** Charts are drawn one after the other, so that the page answers in between. */

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from runvitals.readers.importers.aim.entries import AimDatabase, plain, put, value_of
 from runvitals.readers.importers.csv_files.cells import time_ms
+from runvitals.readers.importers.shapes import mapping
 from runvitals.readers.importers.sources import open_sqlite
 
 _FIELDS: Final = ("val", "step", "epoch", "time")
@@ -98,8 +99,8 @@ class AimRepository:
                     put(tree, path[3:], _value(stored))
         ended_s = tree.get("end_time")
         run.ended_ms = round(ended_s * 1000) if isinstance(ended_s, float) else None
-        run.attributes = {str(name): plain(value) for name, value in tree.get("attrs", {}).items()}
-        run.contexts = tree.get("contexts", {})
+        run.attributes = {str(name): plain(value) for name, value in mapping(tree.get("attrs")).items()}
+        run.contexts = dict(mapping(tree.get("contexts")))
         run.changed_s = max(
             os.stat(os.path.join(folder, name)).st_mtime
             for folder in (self._folder_of("meta", hash), self._folder_of("seqs", hash))
@@ -124,7 +125,9 @@ class AimRepository:
                 series, current = {}, (start, context, name)
             fields = series.setdefault((context, name, start), {}).setdefault(str(kind), {})
             if within:
-                put(fields.setdefault(number, [{}, key])[0], tuple(within), _value(stored))
+                tree = fields.setdefault(number, [{}, key])[0]
+                if isinstance(tree, dict):
+                    put(tree, tuple(within), _value(stored))
             else:
                 fields[number] = [_value(stored), key]
         yield from _points(series)

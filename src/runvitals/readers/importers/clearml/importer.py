@@ -15,6 +15,7 @@ from runvitals.readers.importers.clearml.session import ClearmlSession, sessions
 from runvitals.readers.importers.mlflow.importer import parameter
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of
+from runvitals.readers.importers.shapes import listed, mapping
 
 _SCALAR: Final = "training_stats_scalar"
 _IMAGE: Final = "training_debug_image"
@@ -88,8 +89,8 @@ def _import_session(
 
 
 def _description(task: Mapping[str, Any], id_here: str, project: str | None, team: str) -> RunDescription:
-    script = task.get("script") if isinstance(task.get("script"), dict) else {}
-    command = [script.get(name) for name in ("binary", "entry_point")] if script else []
+    script = mapping(task.get("script"))
+    command = [script.get(name) for name in ("binary", "entry_point")]
     return RunDescription(
         id_here,
         project or str(task.get("project_name") or "clearml"),
@@ -98,33 +99,25 @@ def _description(task: Mapping[str, Any], id_here: str, project: str | None, tea
         str(task.get("name") or ""),
         job_type=str(task.get("type") or ""),
         notes=str(task.get("comment") or ""),
-        tags=[str(tag) for tag in _items(task.get("tags"))],
+        tags=[str(tag) for tag in listed(task.get("tags"))],
         config=_config(task),
         about={"command": [str(word) for word in command if word]},
         team=team,
     )
 
 
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _config(task: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters by name, those of other sections than `General` after the name of theirs."""
     config: dict[str, Any] = {}
-    for section, entries in _mapping(task.get("hyperparams")).items():
-        for name, entry in _mapping(entries).items():
-            value = _mapping(entry).get("value")
-            is_text = _mapping(entry).get("type") == "str" or not isinstance(value, str)
+    for section, entries in mapping(task.get("hyperparams")).items():
+        for name, entry in mapping(entries).items():
+            value = mapping(entry).get("value")
+            is_text = mapping(entry).get("type") == "str" or not isinstance(value, str)
             key = name if section == "General" else f"{section}/{name}"
             config[key] = value if is_text else parameter(str(value))
-    for name, entry in _mapping(task.get("configuration")).items():
-        config[f"configuration/{name}"] = _mapping(entry).get("value")
+    for name, entry in mapping(task.get("configuration")).items():
+        config[f"configuration/{name}"] = mapping(entry).get("value")
     return config
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 class _SessionImport:
@@ -205,14 +198,14 @@ class _SessionImport:
             )
 
     def _copy_artifacts(self, draft: RunDraft, time_ms: int) -> None:
-        artifacts = _items(_mapping(self._session.task.get("execution")).get("artifacts"))
-        for artifact in map(_mapping, artifacts):
+        artifacts = listed(mapping(self._session.task.get("execution")).get("artifacts"))
+        for artifact in map(mapping, artifacts):
             path = self._session.file(artifact.get("uri"))
             if path is None:
                 self._report.leave_out("artifacts whose file is missing")
             else:
                 draft.saved_file(time_ms, f"{artifact.get('key')}/{os.path.basename(path)}", path)
-        self._report.leave_out("models", len(_items(self._session.task.get("offline_output_models"))))
+        self._report.leave_out("models", len(listed(self._session.task.get("offline_output_models"))))
 
 
 def _our_metric(variant: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Final, Literal
 
@@ -34,7 +35,46 @@ _UNITS: Final = ((1e8, 1e11, 1e3), (1e11, 1e14, 1.0), (1e14, 1e17, 1e-3), (1e17,
 
 def is_empty(cell: str) -> bool:
     """Return whether a cell has no value."""
-    return cell.strip().lower() in EMPTY
+    return not cell or cell.strip().lower() in EMPTY
+
+
+def numbers(cells: Sequence[str], mark: DecimalMark) -> list[float] | None:
+    """Return the numbers in many cells, 20 times as fast as `number`.
+
+    Returns:
+        None if a cell is no number, or is written so that only `number` can read it.
+    """
+    text = "".join(cells)
+    if "_" in text or not text.isascii():  # `float` takes 1_000 and the digits of all alphabets
+        return None
+    if mark == ",":
+        if "." in text:
+            return None
+        cells = [cell.replace(",", ".") for cell in cells]
+    try:
+        return list(map(float, cells))
+    except ValueError:
+        return None
+
+
+def values(cells: Sequence[str], mark: DecimalMark) -> Sequence[float | str | None]:
+    """Return what is in many cells: numbers, other texts, or None in empty cells."""
+    found = numbers(cells, mark)
+    if found is not None:
+        return found
+    found = numbers([cell for cell in cells if not is_empty(cell)], mark)
+    if found is not None:
+        left = iter(found)
+        return [None if is_empty(cell) else next(left) for cell in cells]
+    by_cell = {cell: _value(cell, mark) for cell in set(cells)}
+    return [by_cell[cell] for cell in cells]
+
+
+def _value(cell: str, mark: DecimalMark) -> float | str | None:
+    if is_empty(cell):
+        return None
+    value = number(cell, mark)
+    return cell.strip() if value is None else value
 
 
 def number(cell: str, mark: DecimalMark) -> float | None:
@@ -84,15 +124,10 @@ def time_ms(cell: str) -> tuple[float, bool] | None:
         ((1711846800000.0, True), (1711852200000.0, True), None)
     """
     text = cell.strip()
-    seconds = number(text, "." if decimal_mark(text) != "," else ",")
-    if seconds is not None:
-        for least, most, unit in _UNITS:
-            if least <= seconds < most:
-                return seconds * unit, True
-        return None
     match = _MOMENT.fullmatch(text)
     if match is None:
-        return None
+        seconds = number(text, "." if decimal_mark(text) != "," else ",")
+        return None if seconds is None else _since_1970(seconds)
     date = match["date"].replace("/", "-")
     day = date if "-" in date else "-".join(reversed(date.split(".")))
     clock, _, fraction = (match["time"] or "00:00").replace(",", ".").partition(".")
@@ -103,6 +138,22 @@ def time_ms(cell: str) -> tuple[float, bool] | None:
     except (ValueError, OverflowError):
         return None
     return moment.timestamp() * 1000 + (float(f"0.{fraction}") * 1000 if fraction else 0), bool(match["zone"])
+
+
+def times_ms(cells: Sequence[str]) -> list[tuple[float, bool] | None]:
+    """Return the times in many cells, as `time_ms`; None in empty cells, too."""
+    seconds = numbers(cells, ".")
+    if seconds is not None:
+        return [_since_1970(each) for each in seconds]
+    by_cell = {cell: None if is_empty(cell) else time_ms(cell) for cell in set(cells)}
+    return [by_cell[cell] for cell in cells]
+
+
+def _since_1970(number: float) -> tuple[float, bool] | None:
+    for least, most, unit in _UNITS:
+        if least <= number < most:
+            return number * unit, True
+    return None
 
 
 def _plain(cell: str) -> str:

@@ -1,12 +1,20 @@
-"""What the columns of a CSV file are: step, time, numbers or texts. Reads the whole file once."""
+"""What the columns of a CSV file are: step, time, numbers or texts. Reads the whole file once, by columns."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from runvitals.readers.importers.csv_files.cells import DecimalMark, decimal_mark, is_empty, number, time_ms
+from runvitals.readers.importers.csv_files.cells import (
+    DecimalMark,
+    decimal_mark,
+    is_empty,
+    number,
+    numbers,
+    times_ms,
+)
 from runvitals.readers.importers.csv_files.table import Table
 
 _STEPS: Final = ("step", "_step", "global_step", "trainer/global_step", "steps", "iteration", "iter")
@@ -39,20 +47,63 @@ class _Content:
     first: str = ""
     filled: int = 0
     times: int = 0
+    first_ms: float | None = None
     marks: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
     numbers: dict[DecimalMark, int] = field(default_factory=lambda: {".": 0, ",": 0})
 
-    def add(self, line: int, cell: str) -> None:
-        self.first = self.first or cell.strip()
-        self.filled += 1
+    def add(self, lines: Sequence[int], cells: Sequence[str]) -> None:
+        """Add cells, and the lines in which they are."""
+        found = numbers(cells, ".")
+        if found is None:
+            lines = [line for line, cell in zip(lines, cells, strict=True) if not is_empty(cell)]
+            cells = [cell for cell in cells if not is_empty(cell)]
+            found = numbers(cells, ".")
+        self.filled += len(cells)
+        if cells and not self.first:
+            self.first = cells[0].strip()
+        if self.may_be_times:
+            self._add_times(cells)
+        if found is not None:
+            self._add_numbers(lines, cells, ".", ",")
+        elif numbers(cells, ",") is not None:
+            self._add_numbers(lines, cells, ",", ".")
+        else:
+            self._add_others(lines, cells)
+
+    def _add_times(self, cells: Sequence[str]) -> None:
+        times = [moment[0] for moment in times_ms(cells) if moment is not None]
+        self.times += len(times)
+        if times:
+            first_ms = min(times)
+            self.first_ms = first_ms if self.first_ms is None else min(first_ms, self.first_ms)
+
+    def _add_numbers(
+        self, lines: Sequence[int], cells: Sequence[str], mark: DecimalMark, other: DecimalMark
+    ) -> None:
+        """Add numbers that all have this decimal mark, or none."""
+        self.numbers[mark] += len(cells)
+        if mark not in self.marks and any(mark in cell for cell in cells):
+            for line, cell in zip(lines, cells, strict=True):
+                if self._add_mark(line, cell) == mark:
+                    return
+        if mark not in self.marks:
+            self.numbers[other] += len(cells)  # they could have that one, too
+
+    def _add_others(self, lines: Sequence[int], cells: Sequence[str]) -> None:
+        """Add cells of which some are no numbers, or numbers in unusual forms."""
+        first_lines = dict(zip(reversed(cells), reversed(lines), strict=True))
+        for cell, count in Counter(cells).items():
+            self._add_mark(first_lines[cell], cell)
+            for each in self.numbers:
+                self.numbers[each] += count * (number(cell, each) is not None)
+
+    def _add_mark(self, line: int, cell: str) -> str | None:
+        """Note where each decimal mark is first; return that of this cell."""
         mark = decimal_mark(cell)
         if mark is not None and mark not in self.marks:
             self.marks[mark], self.examples[mark] = line, cell.strip()
-        for each in self.numbers:
-            self.numbers[each] += number(cell, each) is not None
-        if self.may_be_times:
-            self.times += time_ms(cell) is not None
+        return mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +134,9 @@ def columns_of(table: Table) -> TableColumns:
             read in two ways.
     """
     contents = [_Content(name.lower() in _TIMES) for name in table.header]
-    for line, cells in table.rows():
-        _check_length(table, line, cells)
-        for content, cell in zip(contents, cells, strict=False):
-            if not is_empty(cell):
-                content.add(line, cell)
+    for block in table.blocks():
+        for content, cells in zip(contents, block.columns(), strict=True):
+            content.add(block.lines, cells)
     time = _column_named(
         table.header, _TIMES, [each.filled and each.times * 2 > each.filled for each in contents]
     )
@@ -103,7 +152,7 @@ def columns_of(table: Table) -> TableColumns:
     if not any(contents[index].numbers[mark] for index in values):
         names = ", ".join(repr(name[:40]) for name in table.header[:10])
         raise ValueError(f"{table.path}: no numeric column besides step and time; the columns are {names}")
-    first_ms = None if time is None else _earliest(table, time)
+    first_ms = None if time is None else contents[time].first_ms
     unreadable = _unreadable_times(table.header, contents) if time is None else ""
     return TableColumns(step, time, values, mark, first_ms, unreadable)
 
@@ -116,14 +165,6 @@ def _unreadable_times(header: Sequence[str], contents: Sequence[_Content]) -> st
                 f"the column {name!r} has other forms of times than ISO 8601, such as {content.first[:40]!r}"
             )
     return ""
-
-
-def _check_length(table: Table, line: int, cells: Sequence[str]) -> None:
-    if len(cells) > len(table.header) and any(cell.strip() for cell in cells[len(table.header) :]):
-        raise ValueError(
-            f"{table.path}, line {line}: {len(cells)} cells, but the header has {len(table.header)}; cells "
-            f"that contain the separator {table.separator!r}, such as 0,5, must be quoted"
-        )
 
 
 def _column_named(header: Sequence[str], names: Sequence[str], suits: Sequence[object]) -> int | None:
@@ -162,8 +203,3 @@ def _mark_of(table: Table, contents: Sequence[_Content]) -> DecimalMark:
             "file tells which; write it without separator, or with a decimal point"
         )
     return "."
-
-
-def _earliest(table: Table, time: int) -> float | None:
-    times = (time_ms(cells[time]) for _, cells in table.rows() if time < len(cells))
-    return min((moment[0] for moment in times if moment is not None), default=None)

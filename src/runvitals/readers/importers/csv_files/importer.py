@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from functools import partial
+from itertools import repeat
 from typing import Any, Final
 
 from runvitals.journal import paths
-from runvitals.readers.importers.csv_files.cells import is_empty, number, time_ms
+from runvitals.readers.importers.csv_files.cells import is_empty, times_ms, values
 from runvitals.readers.importers.csv_files.columns import TableColumns, columns_of
-from runvitals.readers.importers.csv_files.table import Table, open_table
+from runvitals.readers.importers.csv_files.table import Block, Table, open_table
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
 from runvitals.readers.importers.sources import REFUSED, checked_file, files_below
@@ -50,7 +50,8 @@ def import_csv(
         id_here = paths.check_run_id(run_id) if run_id else id_of(file)
         project_name = project or os.path.basename(os.path.dirname(os.path.abspath(file))) or "csv"
         about = RunDescription(id_here, project_name, "csv", 0, name, team=team)
-        report.attempt(id_here, directory, partial(_write_run, file, directory, about, report), file)
+        parts = _write_run(file, directory, about, report)
+        yield from report.attempt_in_parts(id_here, directory, parts, file)
         yield report
 
 
@@ -83,18 +84,20 @@ def _name_of(path: str) -> str:
     return os.path.splitext(os.path.basename(path).removesuffix(".gz"))[0]
 
 
-def _write_run(path: str, directory: str, about: RunDescription, report: ImportReport) -> None:
+def _write_run(path: str, directory: str, about: RunDescription, report: ImportReport) -> Iterator[int]:
     table = open_table(path)
     columns = columns_of(table)
     written_ms = int(os.stat(path).st_mtime * 1000)
     about.started_ms = written_ms if columns.first_ms is None else int(columns.first_ms)
     with RunDraft(directory, about) as draft:
-        rows = _Rows(table, columns, about.started_ms)
-        for moment, step, values in rows:
-            draft.row(moment, step, values)
+        rows = _Rows(columns, about.started_ms)
+        for block in table.blocks():
+            for moment, step, logged in rows.of(block):
+                draft.row(moment, step, logged)
+            yield len(block.rows)
         draft.end("finished", rows.last_ms)
         draft.complete()
-    report.add(about.id, about.project, draft, "".join(f"; {note}" for note in rows.notes()))
+    report.add(about.id, about.project, draft, "".join(f"; {note}" for note in rows.notes(table)))
 
 
 class _Rows:
@@ -104,49 +107,54 @@ class _Rows:
         last_ms: the newest time so far.
     """
 
-    def __init__(self, table: Table, columns: TableColumns, started_ms: int) -> None:
-        self._table = table
+    def __init__(self, columns: TableColumns, started_ms: int) -> None:
         self._columns = columns
-        self._steps: set[float] = set()
+        self._seen_steps: set[float] = set()
         self._repeated = self._unreadable = self._without_zone = 0
         self.last_ms = self._now_ms = started_ms
 
-    def __iter__(self) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
-        for _, cells in self._table.rows():
-            values = {
-                name: _value(cells[index], self._columns)
-                for index, name in self._columns.values.items()
-                if index < len(cells) and not is_empty(cells[index])
-            }
-            yield self._time(cells), self._step(cells), values
+    def of(self, block: Block) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
+        """Yield time, step and values of the rows of the next block."""
+        about, cells = self._columns, block.columns()
+        names = tuple(about.values.values())
+        columns = [values(cells[index], about.mark) for index in about.values]
+        for moment, step, row in zip(
+            self._times(cells), self._steps(cells), zip(*columns, strict=True), strict=True
+        ):
+            logged = zip(names, row, strict=True)
+            yield moment, step, {name: value for name, value in logged if value is not None}
 
-    def _step(self, cells: Sequence[str]) -> float | None:
+    def _steps(self, cells: Sequence[Sequence[str]]) -> Iterator[float | None]:
         index = self._columns.step
-        if index is None or index >= len(cells) or is_empty(cells[index]):
-            return None
-        step = number(cells[index], self._columns.mark)
-        if step is None:
-            return None
-        self._repeated += step in self._steps
-        self._steps.add(step)
-        return int(step) if step.is_integer() else step
+        if index is None:
+            yield from repeat(None, len(cells[0]))
+            return
+        for step in values(cells[index], self._columns.mark):
+            if not isinstance(step, float):
+                yield None
+                continue
+            self._repeated += step in self._seen_steps
+            self._seen_steps.add(step)
+            yield int(step) if step.is_integer() else step
 
-    def _time(self, cells: Sequence[str]) -> int:
-        """Return the time of a row: that of the row before, if it has none."""
+    def _times(self, cells: Sequence[Sequence[str]]) -> Iterator[int]:
+        """Yield the times of rows: that of the row before, for one that has none."""
         index = self._columns.time
-        if index is not None and index < len(cells) and not is_empty(cells[index]):
-            moment = time_ms(cells[index])
-            if moment is None:
-                self._unreadable += 1
-            else:
+        if index is None:
+            yield from repeat(self._now_ms, len(cells[0]))
+            return
+        for cell, moment in zip(cells[index], times_ms(cells[index]), strict=True):
+            if moment is not None:
                 self._now_ms = int(moment[0])
                 self.last_ms = max(self.last_ms, self._now_ms)
                 self._without_zone += not moment[1]
-        return self._now_ms
+            else:
+                self._unreadable += not is_empty(cell)
+            yield self._now_ms
 
-    def notes(self) -> Iterator[str]:
+    def notes(self, table: Table) -> Iterator[str]:
         """Yield what a reader of the rows should know."""
-        if self._table.encoding == "cp1252":
+        if table.encoding == "cp1252":
             yield "read as Windows-1252, since it is not UTF-8"
         if self._columns.mark == ",":
             yield "numbers have a decimal comma"
@@ -159,8 +167,3 @@ class _Rows:
             yield f"{self._unreadable} times that cannot be read: those rows have the time of the row before"
         if self._repeated:
             yield f"{self._repeated} rows with a step that an earlier row has, kept"
-
-
-def _value(cell: str, columns: TableColumns) -> float | str:
-    value = number(cell, columns.mark)
-    return cell.strip() if value is None else value

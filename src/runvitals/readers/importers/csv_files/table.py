@@ -9,10 +9,10 @@ import io
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
+from itertools import chain, islice, zip_longest
 from typing import IO, Any, Final
 
 from runvitals.readers.importers.csv_files.cells import number
@@ -21,6 +21,10 @@ _SEPARATORS: Final = (",", ";", "\t", "|")
 _TRIED_LINES: Final = 100
 _BLOCK: Final = 1 << 20
 _MAX_COLUMNS: Final = 50_000
+_BLOCK_ROWS: Final = 4096
+_BLOCK_CELLS: Final = 1 << 16
+_BLOCK_CHARACTERS: Final = 1 << 24
+"""What is in memory at a time, at most."""
 _BYTE_ORDER_MARKS: Final = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",  # before that of UTF-16, with which it begins
@@ -54,22 +58,56 @@ class Table:
     skipped: int
     header: tuple[str, ...]
 
-    def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield each row with cells, and the number of its line.
+    def blocks(self) -> Iterator[Block]:
+        """Yield the rows with cells, many at a time.
 
         Raises:
-            ValueError: a line that is no CSV.
+            ValueError: a line that is no CSV, or a row that is longer than the header.
         """
+        most_rows = max(1, min(_BLOCK_ROWS, _BLOCK_CELLS // len(self.header)))
         with _opened(self.path, self.encoding) as file:
-            lines = islice(_lines(file, self.path), self.skipped, None)
-            reader = csv.reader(lines, delimiter=self.separator)
+            lines = _Lines(file, self.path)
+            reader = csv.reader(islice(lines, self.skipped, None), delimiter=self.separator)
+            block, began = Block(self), lines.characters
             try:
                 for cells in islice(reader, 1, None):
                     if any(cells):
-                        yield self.skipped + reader.line_num, cells
+                        block.rows.append(cells)
+                        block.lines.append(self.skipped + reader.line_num)
+                    if len(block.rows) == most_rows or lines.characters - began > _BLOCK_CHARACTERS:
+                        yield block.checked()
+                        block, began = Block(self), lines.characters
             except csv.Error as error:
                 line = self.skipped + reader.line_num + 1
                 raise ValueError(f"{self.path}, line {line}: {error}") from None
+            yield block.checked()
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows that follow each other, and the numbers of their lines."""
+
+    table: Table
+    rows: list[list[str]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+
+    def columns(self) -> list[Sequence[str]]:
+        """Return the cells of each column of the header; "" where a row is too short."""
+        count = len(self.table.header)
+        columns: list[Sequence[str]] = list(islice(zip_longest(*self.rows, fillvalue=""), count))
+        return columns + [("",) * len(self.rows)] * (count - len(columns))
+
+    def checked(self) -> Block:
+        """Return the block itself, or raise ValueError if a row is longer than the header."""
+        table, most = self.table, len(self.table.header)
+        if max(map(len, self.rows), default=0) > most:
+            for line, cells in zip(self.lines, self.rows, strict=True):
+                if any(cell.strip() for cell in cells[most:]):
+                    raise ValueError(
+                        f"{table.path}, line {line}: {len(cells)} cells, but the header has {most}; cells "
+                        f"that contain the separator {table.separator!r}, such as 0,5, must be quoted"
+                    )
+        return self
 
 
 def open_table(path: str) -> Table:
@@ -81,7 +119,7 @@ def open_table(path: str) -> Table:
     """
     encoding = _encoding(path)
     with _opened(path, encoding) as file:
-        lines = list(islice(_lines(file, path), _TRIED_LINES))
+        lines = list(islice(_Lines(file, path), _TRIED_LINES))
     skipped, hint = _before_header(lines)
     lines = lines[skipped:]
     separator = hint or max(_SEPARATORS, key=lambda each: _agreement(lines, each))
@@ -146,16 +184,34 @@ class _Bounded(io.RawIOBase):
         return len(block)
 
 
-def _lines(file: IO[str], path: str) -> Iterator[str]:
-    """Yield the lines of a file.
+class _Lines:
+    """The lines of a file.
+
+    Attributes:
+        characters: how many were read so far.
 
     Raises:
         ValueError: one is too long.
     """
-    while line := file.readline(_MAX_LINE):
-        if len(line) == _MAX_LINE and line[-1] not in "\r\n":
-            raise ValueError(f"{path}: a line has more than {_MAX_LINE:,} characters")
-        yield line
+
+    def __init__(self, file: IO[str], path: str) -> None:
+        self._file, self._path = file, path
+        self.characters = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable(self._blocks())
+
+    def _blocks(self) -> Iterator[Sequence[str]]:
+        """Yield the lines that are complete after each block; splitting them one by one takes longer."""
+        rest = ""
+        while block := self._file.read(_BLOCK):
+            self.characters += len(block)
+            lines = io.StringIO(rest + block, newline="").readlines()
+            rest = lines.pop()  # even one with an end: that may be the first half of "\r\n"
+            if max(map(len, lines), default=0) > _MAX_LINE or len(rest) > _MAX_LINE:
+                raise ValueError(f"{self._path}: a line has more than {_MAX_LINE:,} characters")
+            yield lines
+        yield (rest,) if rest else ()
 
 
 def _before_header(lines: list[str]) -> tuple[int, str]:

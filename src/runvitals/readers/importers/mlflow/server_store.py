@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 
 from runvitals.readers.importers.json_api import ApiError, JsonApi
 from runvitals.readers.importers.mlflow.run import MlflowArtifact, MlflowMetric, MlflowStoreRun
+from runvitals.readers.importers.shapes import mapping, mappings
 from runvitals.relay.destinations.mlflow.rest_store import authorization, tls
 
 _API = "/api/2.0/mlflow"
@@ -46,14 +47,15 @@ class MlflowServerStore:
     def runs(self) -> Iterator[MlflowStoreRun]:
         """Yield the runs that are not deleted, and of experiments that are not."""
         for experiment in self._pages("experiments/search", "experiments", {"max_results": 1000}):
-            query = {"experiment_ids": [experiment["experiment_id"]], "max_results": _PAGE_RUNS}
+            query = {"experiment_ids": [_text(experiment, "experiment_id")], "max_results": _PAGE_RUNS}
             for run in self._pages("runs/search", "runs", {**query, "run_view_type": "ALL"}):
-                if run["info"].get("lifecycle_stage") == "deleted":
+                info, data = mapping(run.get("info")), mapping(run.get("data"))
+                if info.get("lifecycle_stage") == "deleted":
                     self.deleted += 1
                     continue
-                data = run.get("data", {})
-                self._keys[run["info"]["run_id"]] = [metric["key"] for metric in data.get("metrics", ())]
-                yield _run(run["info"], data, str(experiment["name"]))
+                run_id = _text(info, "run_id")
+                self._keys[run_id] = [_text(metric, "key") for metric in mappings(data.get("metrics"))]
+                yield _run(info, data, _text(experiment, "name"))
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
         """Yield the values of all metrics of a run."""
@@ -67,9 +69,12 @@ class MlflowServerStore:
                     "page_token": token,
                 }
                 page = self._api.get(f"{_API}/metrics/get-history", query)
-                for each in page.get("metrics", ()):
-                    step = int(each.get("step", 0))
-                    yield MlflowMetric(key, float(each["value"]), int(each["timestamp"]), step)
+                for each in mappings(page.get("metrics")):
+                    metric = _metric(key, each)
+                    if metric is None:
+                        self.unreadable += 1
+                    else:
+                        yield metric
                 token = page.get("next_page_token")
                 if not token:
                     break
@@ -89,13 +94,12 @@ class MlflowServerStore:
             while True:
                 query = {"run_id": run.id, "path": folder or None, "page_token": token}
                 page = self._api.get(f"{_API}/artifacts/list", query)
-                for each in page.get("files", ()):
+                for each in mappings(page.get("files")):
+                    name = _text(each, "path")
                     if each.get("is_dir"):
-                        pending.append(str(each["path"]))
+                        pending.append(name)
                     else:
-                        yield MlflowArtifact(
-                            str(each["path"]), partial(self._download, run, str(each["path"]))
-                        )
+                        yield MlflowArtifact(name, partial(self._download, run, name))
                 token = page.get("next_page_token")
                 if not token:
                     break
@@ -123,28 +127,55 @@ class MlflowServerStore:
             file.write(content)
         return copy
 
-    def _pages(self, path: str, field: str, query: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _pages(self, path: str, field: str, query: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         token = None
         while True:
             body = {**query, **({"page_token": token} if token else {})}
             page = self._api.post(f"{_API}/{path}", body)
-            yield from page.get(field, ())
+            yield from mappings(page.get(field))
             token = page.get("next_page_token")
             if not token:
                 return
 
 
 def _run(info: Mapping[str, Any], data: Mapping[str, Any], experiment: str) -> MlflowStoreRun:
-    tags = {str(pair["key"]): str(pair.get("value", "")) for pair in data.get("tags", ())}
-    ended = info.get("end_time")
+    tags = _pairs(data.get("tags"))
     return MlflowStoreRun(
-        id=str(info["run_id"]),
+        id=_text(info, "run_id"),
         experiment=experiment,
         name=str(info.get("run_name") or tags.get("mlflow.runName", "")),
         status=str(info.get("status", "")),
-        started_ms=int(info.get("start_time") or 0),
-        ended_ms=int(ended) if ended else None,
-        params={str(pair["key"]): str(pair.get("value", "")) for pair in data.get("params", ())},
+        started_ms=_time_ms(info.get("start_time")) or 0,
+        ended_ms=_time_ms(info.get("end_time")),
+        params=_pairs(data.get("params")),
         tags=tags,
         artifact_uri=str(info.get("artifact_uri") or ""),
     )
+
+
+def _pairs(value: object) -> dict[str, str]:
+    return {_text(pair, "key"): str(pair.get("value", "")) for pair in mappings(value)}
+
+
+def _text(answer: Mapping[str, Any], name: str) -> str:
+    """Return a field of an answer that must be there, or raise ApiError."""
+    value = answer.get(name)
+    if not isinstance(value, (str, int)):
+        raise ApiError(f"the server's answer has no {name} where MLflow's has one: {str(answer)[:200]}", 200)
+    return str(value)
+
+
+def _time_ms(value: object) -> int | None:
+    """Return a time, which some versions send as a text; None if there is none."""
+    try:
+        return int(value) if isinstance(value, (int, float, str)) and value else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _metric(key: str, value: Mapping[str, Any]) -> MlflowMetric | None:
+    """Return a value of a metric; None if it is not a number."""
+    try:
+        return MlflowMetric(key, float(value["value"]), int(value["timestamp"]), int(value.get("step", 0)))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None

@@ -7,12 +7,11 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
-from functools import partial
 from typing import Any, Final
 
 from runvitals.model import media
 from runvitals.model.run_state import State
-from runvitals.readers.importers.histograms import coarse
+from runvitals.readers.importers.histograms import histogram
 from runvitals.readers.importers.neptune.parquet_files import (
     NeptuneExport,
     NeptuneRun,
@@ -28,6 +27,7 @@ _DESCRIPTIONS: Final = frozenset(
     for name in ("name", "description", "hostname", "tags", "group_tags", "owner", "creation_time", "failed")
 )
 """Attributes that describe a run, and are no part of its configuration here."""
+_PART_VALUES: Final = 10_000
 _TEXT_CHARACTERS: Final = 1000
 """A longer text is a file of the run."""
 _CONSOLE: Final = {"stdout": False, "stderr": True}
@@ -63,8 +63,8 @@ def import_neptune(
         id_here = id_of(run, projects_of[run.id] > 1)
         if run_id is not None and id_here != run_id:
             continue
-        write = partial(_import_run, export, run, id_here, directory, project, team, report)
-        report.attempt(id_here, directory, write, ", ".join(run.files))
+        parts = _import_run(export, run, id_here, directory, project, team, report)
+        yield from report.attempt_in_parts(id_here, directory, parts, ", ".join(run.files))
         yield report
     yield report
 
@@ -77,8 +77,8 @@ def _import_run(
     project: str | None,
     team: str,
     report: ImportReport,
-) -> None:
-    _RunImport(export, run, id_here, project, team, report).write(directory)
+) -> Iterator[int]:
+    yield from _RunImport(export, run, id_here, project, team, report).write(directory)
 
 
 def id_of(run: NeptuneRun, repeated: bool) -> str:
@@ -111,19 +111,25 @@ class _RunImport:
         self._row: dict[str, Any] = {}
         self._at: tuple[int, float | None] = (0, None)
 
-    def write(self, directory: str) -> None:
+    def write(self, directory: str) -> Iterator[int]:
+        """Write the run; yield how many rows were written since the last time."""
         self._describe()
         about = self._about
         self._now_ms = about.started_ms
+        rows = 0
         with RunDraft(directory, about) as draft:
-            for value in self._rows.series():
+            for number, value in enumerate(self._rows.series(), 1):
                 self._write_value(draft, value)
+                if number % _PART_VALUES == 0:
+                    yield draft.rows - rows
+                    rows = draft.rows
             self._write_row(draft)
             for path, relative in self._files.items():
                 self._copy_file(draft, path, relative)
             ended_ms = self._time("sys/modification_time") or self._now_ms
             draft.end(self._state(), max(ended_ms, self._now_ms))
             draft.complete()
+        self._report.leave_out("rows without a path or a type", self._rows.damaged)
         self._report.add(about.id, about.project, draft)
 
     def _describe(self) -> None:
@@ -166,7 +172,8 @@ class _RunImport:
         elif value.kind == "histogram_series":
             self._write_histogram(draft, value)
         elif value.kind == "file_series":
-            self._copy_file(draft, f"{value.path}/{value.step:g}", str(value.value))
+            name = value.path if value.step is None else f"{value.path}/{value.step:g}"
+            self._copy_file(draft, name, str(value.value))
         else:
             self._report.leave_out(f"values of the type {value.kind}")
 
@@ -186,13 +193,11 @@ class _RunImport:
             self._row = {}
 
     def _write_histogram(self, draft: RunDraft, value: SeriesValue) -> None:
-        edges, counts = value.value.get("edges"), value.value.get("values")
-        if not edges or not counts or len(edges) != len(counts) + 1:
+        bars = histogram(value.value.get("values"), value.value.get("edges"))
+        if bars is None:
             self._report.leave_out("histograms without edges or counts")
-            return
-        counts, edges = coarse(list(counts), list(edges))
-        content = {"counts": counts, "edges": edges, "count": sum(counts)}
-        draft.media(self._now_ms, value.step, value.path, media.HISTOGRAM, [{"value": content}])
+        else:
+            draft.media(self._now_ms, value.step, value.path, media.HISTOGRAM, [{"value": bars}])
 
     def _copy_file(self, draft: RunDraft, name: str, relative: str) -> None:
         """Copy a file of the export; one that is named by a path outside of it is left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Final
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _REQUIRED: Final = ("run_id", "attribute_path", "attribute_type", "step", "timestamp")
+_TEXTS: Final = ("project_id", "run_id", "attribute_path", "attribute_type", "string_value")
+_NUMBERS: Final = ("step", "int_value", "float_value")
 _SERIES: Final = "_series"
 _MOST_ROWS: Final = 100_000_000
 _MOST_BYTES: Final = 2 << 30
 _BATCH_ROWS: Final = 1000
+_SERIES_ROWS: Final = 10_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SORTED: Final = [("timestamp", "ascending"), ("step", "ascending")]
 
@@ -95,6 +98,9 @@ class NeptuneExport:
         missing = [name for name in _REQUIRED if name not in names]
         if missing:
             raise ValueError(f"{file} is no export of Neptune: it has no column {', '.join(missing)}")
+        for column in parquet.schema_arrow:
+            if not _has_known_type(column):
+                raise ValueError(f"{file} is no export of Neptune: {column.name} has the type {column.type}")
         columns = [name for name in ("project_id", "run_id") if name in names]
         for batch in parquet.iter_batches(columns=columns):
             for row in pa.Table.from_batches([batch]).group_by(columns).aggregate([]).to_pylist():
@@ -126,11 +132,17 @@ class NeptuneExport:
 
 
 class RunRows:
-    """The rows of a run, in memory."""
+    """The rows of a run, in memory.
 
-    def __init__(self, table: pa.Table) -> None:
+    Attributes:
+        damaged: rows without a path or a type, which are left out.
+    """
+
+    def __init__(self, rows: pa.Table) -> None:
         import pyarrow.compute as pc
 
+        table = rows.filter(pc.and_(rows["attribute_path"].is_valid(), rows["attribute_type"].is_valid()))
+        self.damaged = rows.num_rows - table.num_rows
         is_series = pc.ends_with(table["attribute_type"], _SERIES)
         self._single = table.filter(pc.invert(is_series))
         self._series = table.filter(is_series).sort_by(_SORTED)
@@ -140,8 +152,9 @@ class RunRows:
         values: dict[str, Any] = {}
         files: dict[str, str] = {}
         for row in self._single.to_pylist():
-            value = _value(row)
-            if row["attribute_type"] != "file":
+            kind = str(row["attribute_type"])
+            value = _without_arrow(kind, row.get(_column_of(kind)))
+            if kind != "file":
                 values[row["attribute_path"]] = value
             elif value is not None:
                 files[row["attribute_path"]] = str(value)
@@ -149,16 +162,37 @@ class RunRows:
 
     def series(self) -> Iterator[SeriesValue]:
         """Yield the values of all series, in order of time, then of steps."""
-        for batch in self._series.to_batches(max_chunksize=10_000):
-            for row in batch.to_pylist():
-                moment, step = row["timestamp"], row["step"]
-                yield SeriesValue(
-                    row["attribute_path"],
-                    row["attribute_type"],
-                    None if step is None else float(step),
-                    None if moment is None else milliseconds(moment),
-                    _value(row),
-                )
+        for batch in self._series.to_batches(max_chunksize=_SERIES_ROWS):
+            yield from map(
+                SeriesValue,
+                batch["attribute_path"].to_pylist(),
+                batch["attribute_type"].to_pylist(),
+                [None if step is None else float(step) for step in batch["step"].to_pylist()],
+                _milliseconds_of(batch["timestamp"]),
+                _values(batch),
+            )
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[Any]:
+    """Yield the values of the rows. Columns that no row of the batch needs are not converted."""
+    kinds = batch["attribute_type"].to_pylist()
+    columns = {}
+    for kind in set(kinds):
+        name = _column_of(kind)
+        columns[kind] = batch[name].to_pylist() if name in batch.schema.names else [None] * len(kinds)
+    for index, kind in enumerate(kinds):
+        yield _without_arrow(kind, columns[kind][index])
+
+
+def _milliseconds_of(times: pa.Array) -> list[int | None]:
+    """Return times as ms UTC, as `milliseconds`."""
+    import pyarrow as pa
+
+    unit = times.type.unit if pa.types.is_timestamp(times.type) else ""
+    if unit != "ms":
+        return [None if time is None else milliseconds(time) for time in times.to_pylist()]
+    found: list[int | None] = times.cast(pa.int64()).to_pylist()
+    return found
 
 
 def _files(path: str, refused: list[str]) -> list[str]:
@@ -171,14 +205,40 @@ def _files(path: str, refused: list[str]) -> list[str]:
     return files
 
 
-def _value(row: Mapping[str, Any]) -> Any:
-    """Return the value of a row, from the column that its type names."""
-    kind = str(row["attribute_type"]).removesuffix(_SERIES)
-    value = row.get(f"{kind}_value")
-    if kind == "file" and isinstance(value, Mapping):
+def _has_known_type(column: pa.Field) -> bool:
+    """Return whether a column has a type that its name allows; those with other names are not read."""
+    from pyarrow import types
+
+    is_allowed: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
+        **dict.fromkeys(_TEXTS, (types.is_string, types.is_large_string)),
+        **dict.fromkeys(_NUMBERS, (types.is_integer, types.is_floating, types.is_decimal)),
+        **dict.fromkeys(("timestamp", "datetime_value"), (types.is_timestamp,)),
+        "bool_value": (types.is_boolean,),
+        "string_set_value": (_is_list_of_texts,),
+        "file_value": (types.is_string, types.is_large_string, types.is_struct),
+        "histogram_value": (types.is_struct,),
+    }
+    allowed = is_allowed.get(column.name)
+    return allowed is None or types.is_null(column.type) or any(check(column.type) for check in allowed)
+
+
+def _is_list_of_texts(type: pa.DataType) -> bool:
+    from pyarrow import types
+
+    is_list = types.is_list(type) or types.is_large_list(type)
+    return bool(is_list) and bool(types.is_string(type.value_type) or types.is_large_string(type.value_type))
+
+
+def _column_of(kind: str) -> str:
+    return f"{kind.removesuffix(_SERIES)}_value"
+
+
+def _without_arrow(kind: str, value: Any) -> Any:
+    """Return a value of a type of attributes as the importer takes it."""
+    if kind in ("file", "file_series") and isinstance(value, Mapping):
         return value.get("path")
     if kind == "string_set" and isinstance(value, Sequence):
-        return sorted(value)
+        return sorted(text for text in value if text is not None)
     return value
 
 

@@ -116,12 +116,11 @@ def read_event(payload: bytes) -> LoggedEvent | None:
         Malformed, ValueError: invalid message.
     """
     message = _message(payload)
-    is_start = 7 in message and _message(message[7][-1]).get(1, [0])[-1] == _SESSION_START
+    is_start = 7 in message and _integer(_message(message[7][-1]), 1) == _SESSION_START
     begins = 3 in message or is_start
     if 5 not in message and not begins:
         return None
-    time_s = read_double(message[1][-1]) if 1 in message else 0.0
-    step = to_signed(message.get(2, [0])[-1])
+    time_s, step = _double(message, 1), to_signed(_integer(message, 2))
     event = LoggedEvent(round(time_s * 1000), step, begins, step if is_start else None)
     for value in _message(message[5][-1]).get(1, ()) if 5 in message else ():
         _read_value(_message(value), event)
@@ -130,14 +129,14 @@ def read_event(payload: bytes) -> LoggedEvent | None:
 
 def _read_value(value: Fields, event: LoggedEvent) -> None:
     tag = _text(value, 1)
-    plugin = _message(_message(value[9][-1]).get(1, [b""])[-1]) if 9 in value else {}
+    plugin = _message(_content(_message(value[9][-1]), 1)) if 9 in value else {}
     name = _text(plugin, 1)
     if 2 in value:
-        event.values.append(EventValue(tag, "number", struct.unpack("<f", value[2][-1])[0]))
+        event.values.append(EventValue(tag, "number", struct.unpack("<f", _content(value, 2))[0]))
     elif 4 in value:
-        event.values.append(EventValue(tag, "image", _message(value[4][-1]).get(4, [b""])))
+        event.values.append(EventValue(tag, "image", _contents(_message(value[4][-1]), 4)))
     elif 6 in value:
-        event.values.append(EventValue(tag, "audio", _message(value[6][-1]).get(4, [b""])))
+        event.values.append(EventValue(tag, "audio", _contents(_message(value[6][-1]), 4)))
     elif 5 in value:
         event.values.append(EventValue(tag, "histogram", _old_histogram(_message(value[5][-1]))))
     elif name == "hparams":
@@ -148,12 +147,12 @@ def _read_value(value: Fields, event: LoggedEvent) -> None:
 
 def _read_tensor(tag: str, plugin: str, tensor: Fields, event: LoggedEvent) -> None:
     if plugin == "text":
-        texts = [text.decode("utf-8", "replace") for text in tensor.get(8, ())]
+        texts = [text.decode("utf-8", "replace") for text in _contents(tensor, 8)]
         event.values.append(EventValue(tag, "text", "\n\n".join(texts)))
     elif plugin == "images":  # width, height, then the pictures
-        event.values.append(EventValue(tag, "image", tensor.get(8, [])[2:]))
+        event.values.append(EventValue(tag, "image", _contents(tensor, 8)[2:]))
     elif plugin == "audio":  # pairs of a sound and its label
-        event.values.append(EventValue(tag, "audio", tensor.get(8, [])[::2]))
+        event.values.append(EventValue(tag, "audio", _contents(tensor, 8)[::2]))
     elif plugin == "histograms":
         bars = _numbers(tensor)
         counts = [bars[at + 2] for at in range(0, len(bars) - 2, 3)]
@@ -190,13 +189,13 @@ def _read_hparams(plugin: Fields, event: LoggedEvent) -> None:
             pair = _message(entry)
             event.config[_text(pair, 1)] = _value(_message(pair[2][-1]) if 2 in pair else {})
     for end in plugin.get(4, ()):
-        event.status = _message(end).get(1, [0])[-1]
+        event.status = _integer(_message(end), 1)
 
 
 def _value(value: Fields) -> Any:
     """Return a `google.protobuf.Value`."""
     if 2 in value:
-        number = read_double(value[2][-1])
+        number = _double(value, 2)
         return int(number) if number.is_integer() and abs(number) < 1 << 53 else number
     if 4 in value:
         return bool(value[4][-1])
@@ -205,23 +204,22 @@ def _value(value: Fields) -> Any:
 
 def _numbers(tensor: Fields) -> list[float]:
     """Return the numbers of a tensor of floats or doubles; empty for other types."""
-    dtype = tensor.get(1, [0])[-1]
-    content = tensor.get(4, [b""])[-1]
+    dtype, content = _integer(tensor, 1), _content(tensor, 4)
     if dtype == _DT_DOUBLE:
         return read_doubles(content) if content else _doubles(tensor, 6)
     if dtype == _DT_FLOAT:
-        packed = content or b"".join(tensor.get(5, ()))
+        packed = content or b"".join(_contents(tensor, 5))
         return list(struct.unpack(f"<{len(packed) // 4}f", packed))
     return []
 
 
 def _doubles(message: Fields, number: int) -> list[float]:
     """Packed doubles, or single ones: both are 8 bytes each."""
-    return read_doubles(b"".join(message.get(number, ())))
+    return read_doubles(b"".join(_contents(message, number)))
 
 
 def _double(message: Fields, number: int) -> float:
-    return read_double(message[number][-1]) if number in message else 0.0
+    return read_double(_content(message, number)) if number in message else 0.0
 
 
 def _message(data: bytes) -> Fields:
@@ -231,6 +229,27 @@ def _message(data: bytes) -> Fields:
     for number, _, value in fields(data):
         message.setdefault(number, []).append(value)
     return message
+
+
+def _contents(message: Fields, number: int) -> list[bytes]:
+    """Return the values of a field of bytes; raise Malformed if one is a number."""
+    values = message.get(number, [])
+    if not all(isinstance(value, bytes) for value in values):
+        raise Malformed(f"a number in field {number}")
+    return values
+
+
+def _content(message: Fields, number: int) -> bytes:
+    """Return the last value of a field of bytes; none for one that is missing."""
+    return (_contents(message, number) or [b""])[-1]
+
+
+def _integer(message: Fields, number: int) -> int:
+    """Return the last value of a field of numbers, 0 for one that is missing; raise Malformed for bytes."""
+    value = message.get(number, [0])[-1]
+    if not isinstance(value, int):
+        raise Malformed(f"no number in field {number}")
+    return value
 
 
 def _text(message: Fields, number: int) -> str:

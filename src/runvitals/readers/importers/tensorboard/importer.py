@@ -10,7 +10,7 @@ from typing import Any
 
 from runvitals.model import media
 from runvitals.model.run_state import State
-from runvitals.readers.importers.histograms import coarse
+from runvitals.readers.importers.histograms import histogram
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
 from runvitals.readers.importers.sources import REFUSED, files_below
@@ -181,9 +181,12 @@ class _Importer:
         if value.kind == "text":
             items = [{**draft.store(value.value.encode()), "type": "text/plain"}]
         elif value.kind == "histogram":
-            counts, edges = coarse(*value.value)
-            items = [{"value": {"counts": counts, "edges": edges, "count": sum(counts)}}]
+            bars = histogram(*value.value)
+            items = [] if bars is None else [{"value": bars}]
         else:
             items = [draft.store(content) for content in value.value if isinstance(content, bytes)]
         kinds = {"text": media.TEXT, "histogram": media.HISTOGRAM, "image": media.IMAGE, "audio": media.AUDIO}
-        draft.media(event.time_ms, event.step, value.tag, kinds[value.kind], items)
+        if items:
+            draft.media(event.time_ms, event.step, value.tag, kinds[value.kind], items)
+        else:
+            self._report.leave_out(f"values of the kind {value.kind} without content")

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from runvitals.model import media
 from runvitals.readers.importers.csv_files.cells import time_ms
+from runvitals.readers.importers.histograms import histogram
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
+from runvitals.readers.importers.shapes import mappings
 from runvitals.readers.importers.trackio.database import TrackioDatabase, TrackioRow
 from runvitals.readers.importers.trackio.system_metrics import our_metrics
 
@@ -150,17 +152,15 @@ class _RunImport:
                 return
             caption = {"caption": str(value["caption"])} if value.get("caption") else {}
             draft.media(row.time_ms, row.step, name, _KINDS[form], [{**item, **caption}])
-        elif form == "trackio.histogram" and isinstance(value.get("bins"), list):
-            counts, edges = list(value.get("values", [])), list(value["bins"])
-            content = {"counts": counts, "edges": edges, "count": sum(counts)}
-            draft.media(row.time_ms, row.step, name, media.HISTOGRAM, [{"value": content}])
+        elif form == "trackio.histogram" and (bars := histogram(value.get("values"), value.get("bins"))):
+            draft.media(row.time_ms, row.step, name, media.HISTOGRAM, [{"value": bars}])
         elif form == "trackio.markdown":
             text = str(value.get("_value", "")).encode("utf-8", "replace")
             draft.media(
                 row.time_ms, row.step, name, media.TEXT, [{**draft.store(text), "type": "text/markdown"}]
             )
         elif form == "trackio.table" and isinstance(value.get("_value"), list):
-            lines = [line for line in value["_value"] if isinstance(line, Mapping)]
+            lines = mappings(value["_value"])
             columns = list(dict.fromkeys(column for line in lines for column in line))
             cells = [[line.get(column) for column in columns] for line in lines]
             draft.table(row.time_ms, row.step, name, columns, cells)

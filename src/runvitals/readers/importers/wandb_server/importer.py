@@ -19,6 +19,7 @@ from runvitals.model.run_state import State
 from runvitals.readers.importers.json_api import ApiError
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of
+from runvitals.readers.importers.shapes import listed
 from runvitals.readers.importers.wandb_server.rows import media_items, without_internals
 from runvitals.readers.importers.wandb_server.server import WandbServer
 
@@ -113,7 +114,8 @@ class _RunImport:
         about = RunDescription(
             run_id_of(self._path[2]), project, "wandb", self._started_ms, str(node.get("displayName") or ""),
             str(node.get("group") or ""), str(node.get("jobType") or ""), str(node.get("notes") or ""),
-            self._path[0], [str(tag) for tag in node.get("tags") or ()], str(facts.get("host") or "unknown"),
+            self._path[0], [str(tag) for tag in listed(node.get("tags"))],
+            str(facts.get("host") or "unknown"),
             without_internals(_json(node.get("config"))), _command(facts),
             team,
         )  # fmt: skip
@@ -134,9 +136,8 @@ class _RunImport:
         last_ms = self._started_ms
         summary = _json(self._node.get("summaryMetrics"))
         last_step = summary.get("_step")
-        steps = max(
-            int(self._node.get("historyLineCount") or 0), (last_step + 1) if _is_number(last_step) else 0
-        )
+        count = self._node.get("historyLineCount")
+        steps = max(count if _is_number(count) else 0, (last_step + 1) if _is_number(last_step) else 0)
         for row in self._server.history(*self._path, int(steps)):
             step = row.get("_step")
             seconds = row.get("_timestamp")
@@ -191,11 +192,12 @@ class _RunImport:
     def _listed_files(self) -> dict[str, str]:
         """Return the URLs of the files by name."""
         try:
-            listed = list(self._server.files(*self._path))
+            files = list(self._server.files(*self._path))
         except ApiError:
             self._report.leave_out("runs without their files, which the server does not list")
             return {}
-        return {str(file["name"]): str(file["directUrl"]) for file in listed if file.get("directUrl")}
+        named = [file for file in files if file.get("directUrl") and file.get("name")]
+        return {str(file["name"]): str(file["directUrl"]) for file in named}
 
     def _download(self, name: str) -> bytes | None:
         url = self._files.get(name)
@@ -230,7 +232,7 @@ def _command(facts: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     from runvitals.monitoring.environment import redaction
 
-    arguments = [str(word) for word in facts.get("args") or ()]
+    arguments = [str(word) for word in listed(facts.get("args"))]
     return {"command": redaction.command([str(facts["program"]), *arguments])}
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from runvitals.model import media
-from runvitals.readers.importers.histograms import coarse
+from runvitals.readers.importers.histograms import histogram
+from runvitals.readers.importers.shapes import listed, mappings
 
 _KINDS = {
     "image-file": media.IMAGE,
@@ -37,7 +38,7 @@ def media_items(
     """
     for name in list(data):
         value = data[name]
-        kind = value.get("_type") if isinstance(value, dict) else None
+        kind = str(value.get("_type")) if isinstance(value, dict) else None
         if kind == "histogram":
             items = _histogram(value)
             our_kind = media.HISTOGRAM
@@ -55,19 +56,15 @@ def media_items(
 
 
 def _histogram(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    counts, edges = value.get("values"), value.get("bins")
-    if not isinstance(counts, list) or not isinstance(edges, list) or len(edges) != len(counts) + 1:
-        return []
-    counts, edges = coarse(counts, edges)
-    return [{"value": {"counts": counts, "edges": edges, "count": sum(counts)}}]
+    bars = histogram(value.get("values"), value.get("bins"))
+    return [] if bars is None else [{"value": bars}]
 
 
 def _singles(value: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the files of a gallery, with their captions."""
-    listed = value.get("audio") or value.get("videos") or ()
-    names = value.get("filenames") or [each.get("path") for each in listed]
-    captions = value.get("captions")
-    texts = captions if isinstance(captions, list) else []
+    files = mappings(value.get("audio")) or mappings(value.get("videos"))
+    names = listed(value.get("filenames")) or [each.get("path") for each in files]
+    texts = listed(value.get("captions"))
     pairs = enumerate(names[:_MAX_IN_GALLERY])
     return [{"path": name, "caption": texts[at] if at < len(texts) else None} for at, name in pairs]
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from runvitals.base.json_codec import loads
 from runvitals.readers.importers.json_api import ApiError, JsonApi
+from runvitals.readers.importers.shapes import listed, mapping
 
 SERVICE = "https://api.wandb.ai"
 _PAGE_RUNS = 50
@@ -100,15 +101,17 @@ class WandbServer:
         variables = {"entity": entity, "project": project, "count": _PAGE_RUNS, "order": "+created_at"}
         while True:
             answer = self._project(_RUNS, {**variables, "cursor": cursor})
-            self.total, page = int(answer.get("runCount") or 0), answer["runs"]
-            yield from (edge["node"] for edge in page["edges"])
-            cursor = page["pageInfo"].get("endCursor")
-            if not page["pageInfo"]["hasNextPage"] or not cursor:
+            total = answer.get("runCount")
+            self.total = total if isinstance(total, int) else 0
+            nodes, cursor = self._page(answer, "runs")
+            for node in nodes:
+                yield self._named(node)
+            if not cursor:
                 return
 
     def run(self, entity: str, project: str, run: str) -> dict[str, Any]:
         """Return a run, or raise ApiError."""
-        return self._run(_ONE, entity, project, run)
+        return self._named(self._run(_ONE, entity, project, run))
 
     def history(self, entity: str, project: str, run: str, steps: int) -> Iterator[dict[str, Any]]:
         """Yield all rows, in the order of their steps.
@@ -119,7 +122,7 @@ class WandbServer:
         first, span = 0, _PAGE_STEPS
         while first < steps:
             variables = {"first": first, "end": first + span, "count": _PAGE_STEPS}
-            lines = self._run(_HISTORY, entity, project, run, variables).get("history") or ()
+            lines = listed(self._run(_HISTORY, entity, project, run, variables).get("history"))
             few = len(lines) < _PAGE_STEPS // 4
             if not few and span > _PAGE_STEPS:
                 span //= 2  # there may be more rows in these steps, of which the server leaves some out
@@ -130,7 +133,7 @@ class WandbServer:
 
     def events(self, entity: str, project: str, run: str) -> list[dict[str, Any]]:
         """Return the samples of the system metrics, as many as the server returns."""
-        lines = self._run(_EVENTS, entity, project, run, {"count": _MAX_EVENTS}).get("events") or ()
+        lines = listed(self._run(_EVENTS, entity, project, run, {"count": _MAX_EVENTS}).get("events"))
         return [_object(line) for line in lines]
 
     def lines(self, entity: str, project: str, run: str) -> Iterator[dict[str, Any]]:
@@ -167,13 +170,33 @@ class WandbServer:
     ) -> Iterator[dict[str, Any]]:
         cursor = None
         while True:
-            page = self._run(query, *path, {"cursor": cursor, "count": count}).get(field)
-            if not page:
+            answer = self._run(query, *path, {"cursor": cursor, "count": count})
+            if not answer.get(field):
                 return
-            yield from (edge["node"] for edge in page["edges"])
-            cursor = page["pageInfo"].get("endCursor")
-            if not page["pageInfo"]["hasNextPage"] or not cursor:
+            nodes, cursor = self._page(answer, field)
+            yield from nodes
+            if not cursor:
                 return
+
+    def _page(self, answer: Mapping[str, Any], field: str) -> tuple[list[Any], str | None]:
+        """Return the nodes of a page, and the cursor of the next one; None after the last.
+
+        Raises:
+            ApiError: it is no page.
+        """
+        page = mapping(answer.get(field))
+        nodes = [mapping(edge).get("node") for edge in listed(page.get("edges"))]
+        if not isinstance(page.get("edges"), list) or not all(isinstance(node, dict) for node in nodes):
+            raise ApiError(f"{self.url} answered {field!r} with what is no page", 200)
+        about = mapping(page.get("pageInfo"))
+        cursor = about.get("endCursor") if about.get("hasNextPage") else None
+        return nodes, cursor if isinstance(cursor, str) else None
+
+    def _named(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Return a run's fields, or raise ApiError if they have no name."""
+        if not isinstance(node.get("name"), str):
+            raise ApiError(f"{self.url} answered with a run that has no name", 200)
+        return node
 
     def _run(
         self, query: str, entity: str, project: str, run: str, variables: Mapping[str, Any] | None = None
@@ -188,9 +211,9 @@ class WandbServer:
         response = self._api.post("/graphql", {"query": query, "variables": dict(variables)})
         errors = response.get("errors")
         if errors:
-            first = errors[0].get("message") if isinstance(errors[0], dict) else errors[0]
-            raise ApiError(f"{self.url}: {first}", 200)
-        project = (response.get("data") or {}).get("project")
+            first = next(iter(listed(errors)), errors)
+            raise ApiError(f"{self.url}: {mapping(first).get('message') or first}", 200)
+        project = mapping(response.get("data")).get("project")
         if not isinstance(project, dict):
             raise ApiError(f"{self.url} has no project {variables['entity']}/{variables['project']}", 404)
         return project

@@ -10,7 +10,7 @@ Example:
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -206,7 +206,7 @@ class Directory:
         return readable_runs(principal, self._cache.get("projects", self._projects), self.policies())
 
     def find_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
-        """Return the run with this run id that a principal may read. Known for up to a second.
+        """Return the run with this run id that a principal may read. Its project is known for up to a second.
 
         Args:
             entity: name of the team or user that has it. Without it: the run of the principal's default
@@ -217,11 +217,13 @@ class Directory:
             AmbiguousName: several teams or users have one.
         """
         readable = self.readable_runs(principal)
-        runs = [
-            run
-            for run in self._runs_of(uid)
-            if (entity is None or run.entity == entity.lower()) and (readable is None or readable.has(run))
-        ]
+
+        def found(places: Iterable[RunPlace]) -> list[RunPlace]:
+            in_entity = [run for run in places if entity is None or run.entity == entity.lower()]
+            return [run for run in in_entity if readable is None or readable.has(run)]
+
+        # One that is not known may have been created a moment ago.
+        runs = found(self._runs_of(uid)) or found(self._metadata_store.runs.places(uid))
         home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
         if len(runs) > 1:
             runs = [run for run in runs if run.entity_id == home] or runs

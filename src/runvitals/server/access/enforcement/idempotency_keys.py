@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
-from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.server.access.identification.authentication import CHECKS_KEY
@@ -268,16 +267,9 @@ def _purpose(digest: bytes) -> str:
     return f"response to {digest.hex()}"
 
 
-def describe_header(app: FastAPI) -> None:
-    """Describe the header in the OpenAPI document of the calls of an application that look at it."""
-    base = app.openapi
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            for path, operations in base()["paths"].items():
-                for method in METHODS:
-                    if method.lower() in operations and accepts_key(method, path):
-                        operations[method.lower()].setdefault("parameters", []).append(_PARAMETER)
-        return app.openapi_schema or {}
-
-    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own documentation has it
+def describe_header(document: dict[str, Any]) -> None:
+    """Describe the header, in an OpenAPI document, of the calls that look at it."""
+    for path, operations in document["paths"].items():
+        for method in METHODS:
+            if method.lower() in operations and accepts_key(method, path):
+                operations[method.lower()].setdefault("parameters", []).append(_PARAMETER)

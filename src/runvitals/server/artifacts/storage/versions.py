@@ -94,7 +94,7 @@ class VersionTable(StoredTable):
     def begin(self, connection: Connection, new: NewVersion, now_ms: int) -> Version:
         """Return the version with this content: a committed one, a draft that was begun, or a new draft.
 
-        A committed version gets the aliases.
+        One that was there gets the aliases and tags.
 
         Raises:
             ValueError: an invalid value.
@@ -109,8 +109,11 @@ class VersionTable(StoredTable):
             row = {key: value for key, value in values.items() if key not in ("name", "type")}
             added = insert(artifact_version).values({**row, "collection_id": collection_id})
             same = connection.execute(added.returning(artifact_version.c.id)).scalar_one()
-        elif aliases:
+            return read_version(connection, same)
+        if aliases:
             _add_wanted(connection, same, aliases)
+        if new.tags:
+            _change_tags(connection, same, new.tags, ())
         return read_version(connection, same)
 
     def commit(self, version_id: int, now_ms: int) -> Version:
@@ -171,10 +174,7 @@ class VersionTable(StoredTable):
             values["metadata"] = _metadata(metadata)
         if ttl_s is not None:
             values["ttl_s"] = None if ttl_s == -1 else ttl_s
-        _lock(connection, version_id)
-        before = read_version(connection, version_id)
-        tags = [tag for tag in before.tags if tag not in remove_tags]
-        values["tags"] = json.dumps(checked_tags([*tags, *add_tags]))
+        _change_tags(connection, version_id, add_tags, remove_tags)
         same = artifact_version.c.id == version_id
         connection.execute(update(artifact_version).where(same).values(values))
         return read_version(connection, version_id)
@@ -279,6 +279,13 @@ def _add_wanted(connection: Connection, version_id: int, aliases: list[str]) -> 
         columns.version_id == version_id, columns.collection_id == row.collection_id
     )
     set_aliases(connection, row.collection_id, connection.execute(own).scalar_one(), aliases)
+
+
+def _change_tags(connection: Connection, version_id: int, add: Some[str], remove: Some[str]) -> None:
+    before = json.loads(_lock(connection, version_id).tags)
+    tags = checked_tags([*(tag for tag in before if tag not in remove), *add])
+    same = artifact_version.c.id == version_id
+    connection.execute(update(artifact_version).where(same).values(tags=json.dumps(tags)))
 
 
 def _lock(connection: Connection, version_id: int) -> Any:

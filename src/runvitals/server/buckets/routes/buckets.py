@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, Path, Request, Response
@@ -29,6 +30,11 @@ Secret = Annotated[str, Field(max_length=8192)]
 BucketId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 _NEEDS_SECRET: Final = "an endpoint of one's own needs credentials of its own"
+
+_ACCOUNT: Final = re.compile(r"[a-z0-9]{3,24}")
+"""Of Azure: it is part of a host name."""
+_ELSEWHERE: Final = frozenset(("gcs_base_url", "disable_oauth"))
+"""Fields that the library for buckets reads in the key file of a service account; Google writes none."""
 
 router = Router()
 
@@ -131,7 +137,9 @@ def change_bucket(
         secret = _checked_secret(row.location.provider, changes.secret)
         if row.location.endpoint and row.location.provider != "s3" and not secret:
             raise InvalidFields({"secret": _NEEDS_SECRET})
-        _check_secret(row.location.with_secret(secret), origin_of(request))
+        with checking("endpoint"):
+            location = stores.guarded(row.location)
+        _check_secret(location.with_secret(secret), origin_of(request))
         sealed = stores.seal(row.name, secret)
     direct = row.location.direct if changes.direct is None else changes.direct
     table.change(bucket, requester.actor, access.clock(), sealed=sealed, direct=direct)
@@ -210,10 +218,19 @@ def _checked_location(new: NewBucket, has_secret: bool, stores: TeamBuckets) -> 
         checked_bucket(new.provider, new.bucket)
     if new.kms_key and new.provider != "s3":
         raise InvalidFields({"kms_key": "of these providers, the bucket itself says which key encrypts it"})
-    if new.provider == "azure" and not new.account:
-        raise InvalidFields({"account": "expected the name of the storage account"})
+    if new.provider == "azure" and _ACCOUNT.fullmatch(new.account) is None:
+        raise InvalidFields(
+            {"account": "expected the storage account: 3 to 24 lower-case letters and digits"}
+        )
     if new.endpoint:
         _check_endpoint(new.provider, new.endpoint, has_secret)
+    location = _location_of(new, prefix)
+    with checking("endpoint"):
+        stores.guarded(location)
+    return location
+
+
+def _location_of(new: NewBucket, prefix: str) -> BucketLocation:
     values = (
         "provider",
         "bucket",
@@ -254,9 +271,10 @@ def _checked_secret(provider: Provider, secret: BucketSecret | None) -> dict[str
         raise InvalidFields({"secret": f"expected one of {', '.join(allowed)}"})
     if "service_account" in sent:
         try:
-            is_object = isinstance(json.loads(sent["service_account"]), dict)
-        except ValueError:
-            is_object = False
-        if not is_object:
-            raise InvalidFields({"secret": "expected the key file of a service account, a JSON object"})
+            account = json.loads(sent["service_account"])
+        except (ValueError, RecursionError):
+            account = None
+        if not isinstance(account, dict) or not _ELSEWHERE.isdisjoint(account):
+            expected = f"a JSON object without {' and '.join(sorted(_ELSEWHERE))}"
+            raise InvalidFields({"secret": f"expected the key file of a service account, {expected}"})
     return sent

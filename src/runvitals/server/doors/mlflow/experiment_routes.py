@@ -19,7 +19,6 @@ from runvitals.server.doors.mlflow.experiments import (
     DELETED,
     Experiments,
     TheExperiments,
-    not_active,
 )
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.pages import max_results, page_of
@@ -51,7 +50,10 @@ def create(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Create an experiment, which is a project of ours."""
     tags: dict[str, str | None] = {**sent_tags(sent)}
     name = sent.required("name", most=100_000)
-    experiment = experiments.create(name, sent.text("artifact_location", most=2048), tags)
+    location = sent.text("artifact_location", most=2048)
+    if location and "#" in location:
+        raise invalid("'artifact_location' URL can't include fragments or params.")
+    experiment = experiments.create(name, location, tags)
     return to_response({"experiment_id": experiments.id_of(experiment)})
 
 
@@ -134,7 +136,7 @@ def _sort(matches: list[tuple[StoredExperiment, dict[str, Any]]], order: list[Or
 @router.post("/experiments/update", *CHANGES)
 def update(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Rename an experiment."""
-    experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
+    experiment = experiments.find_active(sent.required_identifier("experiment_id"), Action.PROJECT_UPDATE)
     name = sent.text("new_name", most=100_000)
     if name is not None:
         experiments.rename(experiment, name)
@@ -163,7 +165,7 @@ def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
 @router.post("/experiments/set-experiment-tag", *CHANGES)
 def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Set a tag of an experiment."""
-    experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
+    experiment = experiments.find_active(sent.required_identifier("experiment_id"), Action.PROJECT_UPDATE)
     key, value = checked_tag(sent.required("key"), sent.text("value") or "", most_value=MAX_TAG)
     experiments.set_tags(experiment, {key: value})
     return to_response({})
@@ -173,7 +175,7 @@ def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
 @router.delete("/experiments/delete-experiment-tag", *CHANGES)
 def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Delete a tag of an experiment."""
-    experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
+    experiment = experiments.find_active(sent.required_identifier("experiment_id"), Action.PROJECT_UPDATE)
     key = sent.required("key")
     if key not in experiment.tags:
         raise MlflowError(
@@ -182,10 +184,3 @@ def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
         )
     experiments.set_tags(experiment, {key: None})
     return to_response({})
-
-
-def _active(experiments: Experiments, sent: SentMessage, action: Action) -> StoredExperiment:
-    experiment = experiments.find(sent.required_identifier("experiment_id"), action)
-    if experiment.deleted_ms is not None:
-        raise not_active(experiments.id_of(experiment))
-    return experiment

@@ -74,6 +74,23 @@ class Experiments:
         self.require(experiment, action)
         return experiment
 
+    def find_active(self, experiment_id: str, action: Action) -> StoredExperiment:
+        """Return an experiment that is not in the trash, on which the requester may do an action.
+
+        Raises:
+            MlflowError: there is none, or it is in the trash.
+            HTTPException: 401 or 403.
+        """
+        try:
+            experiment = self.find(experiment_id, action)
+        except HTTPException:  # in the trash, nobody may
+            if self.find(experiment_id).deleted_ms is None:
+                raise
+            raise not_active(experiment_id) from None
+        if experiment.deleted_ms is not None:
+            raise not_active(self.id_of(experiment))
+        return experiment
+
     def of_project(self, project_id: int) -> StoredExperiment:
         """Return the experiment of a project that exists."""
         return self._with_number(project_id)
@@ -351,15 +368,7 @@ class Experiments:
                     if error.code != RESOURCE_ALREADY_EXISTS:  # another run has created it meanwhile
                         raise
                 self._access.rights_changed()
-        try:
-            experiment = self.find(experiment_id, Action.RUN_CREATE)
-        except HTTPException:  # in the trash, nobody may
-            if self.find(experiment_id).deleted_ms is None:
-                raise
-            raise not_active(experiment_id) from None
-        if experiment.deleted_ms is not None:
-            raise not_active(self.id_of(experiment))
-        return experiment
+        return self.find_active(experiment_id, Action.RUN_CREATE)
 
     def _with_number(self, number: int) -> StoredExperiment:
         experiment = self._table.get(number)
@@ -373,7 +382,7 @@ class Experiments:
         return {
             "experiment_id": experiment_id,
             "name": self.name_of(experiment),
-            "artifact_location": experiment.artifact_location or f"mlflow-artifacts:/{experiment_id}",
+            "artifact_location": experiment.artifact_location or experiment.artifact_root(experiment_id),
             "lifecycle_stage": ACTIVE if experiment.deleted_ms is None else DELETED,
             "creation_time": experiment.created_ms,
             "last_update_time": experiment.changed_ms or experiment.created_ms,

@@ -104,8 +104,8 @@ class LoggedModels:
     def location(self, model: LoggedModel) -> str:
         """Return where the files of a model are."""
         experiment = self.experiment(model)
-        root = experiment.artifact_location or f"mlflow-artifacts:/{self.experiments.id_of(experiment)}"
-        return f"{root.rstrip('/')}/models/{model.uid}/artifacts"
+        root = experiment.artifact_root(self.experiments.id_of(experiment))
+        return f"{root}/models/{model.uid}/artifacts"
 
     def with_metrics(self, models: Sequence[LoggedModel]) -> list[dict[str, Any]]:
         """Return models as in MLflow's responses, with the newest values of their metrics."""

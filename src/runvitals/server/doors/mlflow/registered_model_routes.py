@@ -67,7 +67,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
     """Change the description of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
-    registry.table.change(model, registry.now_ms, description=description)
+    registry.table.describe(model, description, registry.now_ms)
     return to_response({"registered_model": registry.as_json(registry.find(model.name))})
 
 

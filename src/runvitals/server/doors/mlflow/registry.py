@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
 
+from runvitals.model.artifacts import UnknownArtifact
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.registry_actions import registry_of
@@ -138,7 +139,7 @@ class ModelRegistry:
         if not own:
             if not any(self._may_in_home(read) for read in _READS):
                 self.require(action)
-            raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
+            raise _unknown_model(name)
         self.require_in(own[0].project_id, action)
         return own[0]
 
@@ -186,13 +187,16 @@ class ModelRegistry:
         """Give a registered model another name in its registry.
 
         Raises:
-            MlflowError: an invalid name, or one that is taken.
+            MlflowError: an invalid name, or one that is taken; or the model no longer has its old name.
         """
         checked_model_name(name)
         registry, dot, rest = name.partition(".")
         inside = bool(dot) and model.name.startswith(f"{registry}.")
-        with _naming(name):
-            self.table.change(model, self.now_ms, name=rest if inside else name)
+        try:
+            with _naming(name):
+                self.table.rename(model, rest if inside else name, self.now_ms)
+        except UnknownArtifact:  # another request was faster
+            raise _unknown_model(model.name) from None
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
@@ -297,6 +301,10 @@ def _naming(name: str) -> Iterator[None]:
         raise MlflowError(RESOURCE_ALREADY_EXISTS, text) from None
     except ValueError as error:
         raise invalid(str(error)) from None
+
+
+def _unknown_model(name: str) -> MlflowError:
+    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
 
 
 @immediate

@@ -12,6 +12,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from runvitals.model import json_values
+from runvitals.model.errors import UnknownRun
 from runvitals.sdk.run_names import names_of
 from runvitals.server.access.permission import needs, recording
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid, unknown_run
@@ -114,10 +115,14 @@ async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request)
     if is_deleted == deleted:  # as in MLflow, nothing to do
         return to_response({})
     library = shared_services_of(request).library
-    if deleted:
-        await library.delete(run_id, number, recording(request, "run.delete"))
-    else:
-        await library.restore(run_id, number, recording(request, "run.restore"))
+    try:
+        if deleted:
+            await library.delete(run_id, number, recording(request, "run.delete"))
+        else:
+            await library.restore(run_id, number, recording(request, "run.restore"))
+    except UnknownRun:  # another request may have been faster
+        if (await anyio.to_thread.run_sync(runs.stage, run_id))[1] != deleted:
+            raise
     door_recorder(request).note_deleted(number, deleted)
     return to_response({})
 

@@ -19,6 +19,7 @@ from runvitals.model.filter import (
     Term,
     TextPattern,
 )
+from runvitals.model.metrics.mlflow import PREFIX as SYSTEM
 from runvitals.model.run_sort import MAX_PARTS, RunSort
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.metric_history import HistoryPoint
@@ -261,6 +262,8 @@ def _term(comparison: Comparison) -> Term | None:
     """
     if len(comparison.key) > MAX_NAME or isinstance(comparison.value, tuple) or comparison.value is None:
         return None
+    if _is_system_metric(comparison):
+        return None
     if comparison.kind == "metric" and comparison.operator not in ("=", "!="):
         predicate = Predicate(f"summary.{comparison.key}", comparison.operator, comparison.value)
         return Term(FieldComparison((predicate,)))
@@ -279,11 +282,16 @@ def _term(comparison: Comparison) -> Term | None:
     return None
 
 
+def _is_system_metric(part: Comparison | OrderBy) -> bool:
+    """Return whether it is about a metric that is stored under our key, so that no summary has its name."""
+    return part.kind == "metric" and part.key.startswith(SYSTEM)
+
+
 def _sort_of(order: Sequence[OrderBy]) -> RunSort | None:
     """Return the order as the database sorts; None if it cannot."""
     parts: list[RunSort] = []
     for part in order:
-        if part.kind == "metric" and len(part.key) <= MAX_NAME:
+        if part.kind == "metric" and len(part.key) <= MAX_NAME and not _is_system_metric(part):
             name = f"summary.{part.key}"
         elif part.kind == "attribute" and part.key in _COLUMNS:
             name = _COLUMNS[part.key]

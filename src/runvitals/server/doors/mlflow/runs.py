@@ -85,8 +85,7 @@ class TrackedRun:
     @property
     def artifact_uri(self) -> str:
         """Where clients store the artifacts of the run."""
-        location = self.experiment.artifact_location or f"mlflow-artifacts:/{self.experiment_id}"
-        return f"{location.rstrip('/')}/{self.row.uid}/artifacts"
+        return f"{self.experiment.artifact_root(self.experiment_id)}/{self.row.uid}/artifacts"
 
     def attribute(self, name: str) -> str | int | None:
         """Return an attribute of the search language."""

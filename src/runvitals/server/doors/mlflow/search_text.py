@@ -324,7 +324,7 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
     kind = _PREFIXES.get(head)
     if dot and kind is not None and kind in attributes.kinds and kind != "dataset":
         key = _unquote(rest)
-        if key == rest and len(rest.split()) > 1:  # such as `metrics.loss ASCENDING`
+        if key == rest and len(rest.replace(",", " ").split()) > 1:  # such as `metrics.loss ASCENDING`
             raise invalid(f"Invalid order_by clause '{part[:60]}'. Could not be parsed.")
     else:
         kind, key = "attribute", _unquote(text)

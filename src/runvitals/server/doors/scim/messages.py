@@ -16,6 +16,7 @@ MEDIA_TYPE: Final = "application/scim+json"
 USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 _MESSAGES: Final = "urn:ietf:params:scim:api:messages:2.0:"
+_ALWAYS: Final = ("schemas", "id", "meta")
 _MAX_COUNT: Final = 200
 _MAX_DIGITS: Final = 18
 _MAX_OPERATIONS: Final = 1000
@@ -65,6 +66,31 @@ def list_response(
         "itemsPerPage": len(page),
         "Resources": page,
     }
+
+
+def with_attributes(resource: dict[str, Any], only: str | None, without: str | None) -> dict[str, Any]:
+    """Return the attributes of a resource that a request asks for.
+
+    Args:
+        only, without: `attributes` and `excludedAttributes`: names, with commas between them.
+
+    Example:
+        >>> with_attributes({"schemas": [], "id": "1", "active": True, "name": {}}, "name.formatted", None)
+        {'schemas': [], 'id': '1', 'name': {}}
+    """
+    kept, dropped = _names(only), _names(without)
+    return {
+        name: value
+        for name, value in resource.items()
+        if name in _ALWAYS or ((not kept or name.lower() in kept) and name.lower() not in dropped)
+    }
+
+
+def _names(listed: str | None) -> set[str]:
+    """The attributes in a list, without the schemas before them and the parts behind."""
+    return {
+        name.strip().lower().rpartition(":")[2].partition(".")[0] for name in (listed or "").split(",")
+    } - {""}
 
 
 def equality(expression: str, attributes: Sequence[str]) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester
 from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.doors.scim import discovery
 from runvitals.server.doors.scim.groups import ScimGroups
 from runvitals.server.doors.scim.messages import (
     PREFIX,
@@ -22,6 +23,7 @@ from runvitals.server.doors.scim.messages import (
     error_response,
     list_response,
     scim_response,
+    with_attributes,
 )
 from runvitals.server.doors.scim.users import SCIM, ScimUsers
 from runvitals.server.error_table import meaning_of
@@ -42,7 +44,6 @@ from runvitals.store.errors import (
 T = TypeVar("T")
 _NEEDS = (needs("public"), with_accounts())
 _REFUSALS = (HTTPException, InUse, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
-_CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
 class ScimRoute(APIRoute):
@@ -92,6 +93,8 @@ def _check_secret(
 Checked = Annotated[AccessControl, Depends(_check_secret)]
 JsonBody = Annotated[dict[str, Any], Body()]
 Filter = Annotated[str | None, Query(alias="filter", max_length=500)]
+Only = Annotated[str | None, Query(alias="attributes", max_length=1000)]
+Without = Annotated[str | None, Query(alias="excludedAttributes", max_length=1000)]
 Start = Annotated[int, Query(alias="startIndex", ge=-(2**31), le=2**31)]
 Count = Annotated[int, Query(ge=-(2**31), le=2**31)]
 
@@ -127,10 +130,13 @@ OpenResources = Callable[[MetadataStore, Actor, int, str], ScimResources[T]]
 
 
 def _open(open_resources: OpenResources[T], access: AccessControl, requester: Requester) -> ScimResources[T]:
-    url = str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
     by = requester.actor
     provider = replace(SCIM, ip=by.ip, agent=by.agent, request_id=by.request_id)
-    return open_resources(access.metadata_store, provider, access.clock(), url)
+    return open_resources(access.metadata_store, provider, access.clock(), _url(access))
+
+
+def _url(access: AccessControl) -> str:
+    return str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
 
 
 def _change(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
@@ -149,18 +155,27 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
         expression: Filter = None,
         start: Start = 1,
         count: Count = 100,
+        only: Only = None,
+        without: Without = None,
     ) -> Response:
         resources = _open(open_resources, access, requester)
-        return scim_response(list_response(resources.find(expression), start, count, resources.json))
+
+        def shown(rows: Sequence[T]) -> list[dict[str, Any]]:
+            return [with_attributes(row, only, without) for row in resources.json(rows)]
+
+        return scim_response(list_response(resources.find(expression), start, count, shown))
 
     def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
         resources = _open(open_resources, access, requester)
         resource = _change(access, resources, lambda: resources.create(body))
         return scim_response(resource, 201, {"location": resource["meta"]["location"]})
 
-    def read(access: Checked, requester: TheRequester, id: str) -> Response:
+    def read(
+        access: Checked, requester: TheRequester, id: str, only: Only = None, without: Without = None
+    ) -> Response:
         resources = _open(open_resources, access, requester)
-        return scim_response(resources.json([resources.get(id)])[0])
+        [resource] = resources.json([resources.get(id)])
+        return scim_response(with_attributes(resource, only, without))
 
     def put(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
         resources = _open(open_resources, access, requester)
@@ -195,34 +210,25 @@ _add_routes("Groups", ScimGroups)
 @router.get("/ServiceProviderConfig", *_NEEDS)
 def configuration(access: Checked) -> Response:
     """Return what this server supports of SCIM."""
-    no = {"supported": False}
-    return scim_response(
-        {
-            "schemas": [f"{_CORE}ServiceProviderConfig"],
-            "patch": {"supported": True},
-            "bulk": {**no, "maxOperations": 0, "maxPayloadSize": 0},
-            "filter": {"supported": True, "maxResults": 200},
-            "changePassword": no,
-            "sort": no,
-            "etag": no,
-            "authenticationSchemes": [
-                {"type": "oauthbearertoken", "name": "Bearer", "description": "The organisation's secret"}
-            ],
-        }
-    )
+    return scim_response(discovery.configuration(_url(access)))
 
 
-@router.get("/ResourceTypes", *_NEEDS)
-def resource_types(access: Checked) -> Response:
-    """Return users and groups."""
-    rows = [
-        {
-            "schemas": [f"{_CORE}ResourceType"],
-            "id": name,
-            "name": name,
-            "endpoint": f"/{name}s",
-            "schema": f"{_CORE}{name}",
-        }
-        for name in ("User", "Group")
-    ]
-    return scim_response(list_response(rows, 1, len(rows), list))
+def _add_discovery(name: str, described: Callable[[str], list[dict[str, Any]]]) -> None:
+    """Add the routes of what is described, all of it or one by its id."""
+
+    def listed(access: Checked) -> Response:
+        rows = described(_url(access))
+        return scim_response(list_response(rows, 1, len(rows), list))
+
+    def read(access: Checked, id: str) -> Response:
+        for row in described(_url(access)):
+            if row["id"] == id:
+                return scim_response(row)
+        raise ScimError(404, f"there is nothing with id {id[:80]!r}")
+
+    for path, endpoint in ((f"/{name}", listed), (f"/{name}/{{id}}", read)):
+        router.add_api_route(path, endpoint, methods=["GET"], dependencies=_NEEDS)
+
+
+_add_discovery("ResourceTypes", discovery.resource_types)
+_add_discovery("Schemas", discovery.schemas)

@@ -113,7 +113,9 @@ class ScimUsers:
             elif attribute == "externalid":
                 external_id = None if value is None else str(value)
             elif attribute in ("displayname", "name.formatted"):
-                new_name = str(value)
+                new_name = user.name if value is None else str(value)
+            elif attribute == "name" and isinstance(value, dict):
+                new_name = _display_name({"name": value})
         self._put_names(user, user_name, external_id)
         return self._change(user, new_name, active)
 

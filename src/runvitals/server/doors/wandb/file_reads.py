@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -64,16 +65,17 @@ async def files(
     first: int | None = None,
     pattern: str | None = None,
 ) -> dict[str, Any]:
-    """Return a page of the files."""
+    """Return a page of the files. A name may be a path as the client saved it, such as `./model.pt`."""
     node = await _readable(run, info.context)
     begin = parse_integer(after, _MAX_NUMBER) if after else 0
     if begin is None:
         raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
     is_wanted = _like(pattern) if pattern and not names else None
+    wanted = {posixpath.normpath(name) for name in names or ()}
     files = [
         file
         for file in await _saved_files(info.context, node.row)
-        if (not names or file.name in names) and (is_wanted is None or is_wanted(file.name))
+        if (not wanted or file.name in wanted) and (is_wanted is None or is_wanted(file.name))
     ]
     page = files[begin : begin + max(1, min(_MAX_PAGE, 50 if first is None else first))]
     end = begin + len(page)

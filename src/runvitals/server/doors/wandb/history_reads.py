@@ -26,6 +26,7 @@ from runvitals.server.doors.wandb.history_rows import (
 )
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, iso_time
+from runvitals.server.doors.wandb.summaries import SUMMARY_SECTIONS, last_numbers, summary_of
 from runvitals.server.library.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
 
 if TYPE_CHECKING:
@@ -115,16 +116,23 @@ def _system_series(view: RunView, samples: int) -> list[Series]:
 
 @HISTORY_READS.field("Run", "historyKeys")
 async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
-    """Return the names that the run logged, and its last step."""
+    """Return the names that the run logged, with the last value of numbers, and its last step."""
 
     def read(view: RunView) -> dict[str, Any]:
+        row_id = node.row.id
+        sections = info.context.metadata_store.sections.read([row_id], SUMMARY_SECTIONS)[row_id]
+        newest = last_numbers(summary_of(sections))
         last = -1 if node.last_step is None else int(node.last_step)
         kinds = {
             **dict.fromkeys(view.other_names(), "string"),
             **dict.fromkeys(view.logged_names(), "number"),
         }
         keys = {
-            name: {"typeCounts": [{"type": kinds[name], "count": 1}], "monotonic": False}
+            name: {
+                "typeCounts": [{"type": kinds[name], "count": 1}],
+                "monotonic": False,
+                **({"previousValue": newest[name]} if name in newest else {}),
+            }
             for name in sorted(kinds)
         }
         return {"sets": [], "keys": keys, "lastStep": last}

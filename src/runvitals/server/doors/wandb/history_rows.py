@@ -120,6 +120,9 @@ class HistoryRows:
     ) -> Integers:
         """Return at most `samples` rows, evenly spaced, the first and the last among them.
 
+        If there are as many samples as steps, a client reads page by page: it gets all rows, also several of
+        a step, which processes that share a run have logged.
+
         Args:
             keys: only rows with all of these.
             first_step, end_step: only rows from one step to before the other.
@@ -136,6 +139,8 @@ class HistoryRows:
             has_name[[row for row, _ in self._others.get(name, ())]] = True
             is_wanted &= has_name
         rows: Integers = np.flatnonzero(is_wanted)
+        if first_step is not None and end_step is not None and samples >= end_step - first_step:
+            samples = MAX_ROWS
         samples = max(0, min(samples, MAX_ROWS))
         if len(rows) <= samples:
             return rows

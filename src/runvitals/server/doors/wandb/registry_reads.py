@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from runvitals.model.errors import UnknownProject
-from runvitals.model.registry_names import PREFIX
+from runvitals.model.registry_names import PREFIX, project_of_registry
 from runvitals.server.access.resources import Visibility
 from runvitals.server.artifacts.storage.collections import MEMBER_ORDERS
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
@@ -36,7 +36,8 @@ from runvitals.server.doors.wandb.artifact_nodes import (
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, iso_time
+from runvitals.server.registry.storage.registries import RegistryRow
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -61,12 +62,18 @@ _OF_REGISTRIES: Final[Mapping[str, conditions.Convert]] = {
     "name": conditions.text,
     "description": conditions.text,
     "created_at": conditions.time,
+    "updated_at": conditions.time,
+}
+_ORDERS_OF_REGISTRIES: Final[Mapping[str, Callable[[_Registry], Any]]] = {
+    "name": lambda registry: registry.project.name,
+    "created_at": lambda registry: registry.row.created_ms,
+    "updated_at": lambda registry: registry.row.changed_ms,
 }
 
 
 class _Registry(NamedTuple):
     project: ProjectNode
-    created_ms: int
+    row: RegistryRow
 
 
 @REGISTRY_READS.field("Entity", "project")
@@ -86,12 +93,7 @@ def registries(
 ) -> dict[str, Any]:
     """Return a page of the registries that the requester may read, by name."""
     page = page_of(after, first)
-    registries = _registries(info.context, node, filters)
-    by: dict[str, Callable[[_Registry], Any]] = {
-        "name": lambda registry: registry.project.name,
-        "created_at": lambda registry: registry.created_ms,
-    }
-    registries = sorted_by(registries, order, by)
+    registries = sorted_by(_registries(info.context, node, filters), order, _ORDERS_OF_REGISTRIES)
     projects = [registry.project for registry in registries[page.skip : page.skip + page.limit]]
     info.context.count_rows(len(projects))
     return connection(projects, page, len(registries))
@@ -167,8 +169,11 @@ async def advanced_registry_features(_: object, info: Info) -> dict[str, bool]:
 
 
 @REGISTRY_READS.field("Project", "updatedAt")
-async def project_updated_at(node: ProjectNode, info: Info) -> None:
-    """Return null: changes of a project are not noted."""
+def project_updated_at(node: ProjectNode, info: Info) -> str | None:
+    """Return when a collection of a registry last changed; null for other projects."""
+    if not node.name.startswith(PREFIX):
+        return None
+    return iso_time(info.context.metadata_store.registries.get(node.number).changed_ms)
 
 
 @REGISTRY_READS.field("Project", "allowAllArtifactTypesInRegistry")
@@ -186,16 +191,16 @@ async def project_access(node: ProjectNode, info: Info) -> str | None:
 def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
     """Return the registries of a team or user that match a filter and that the requester may read."""
     holds = compiled(filters, _OF_REGISTRIES)
-    projects = context.metadata_store.projects.beginning_with(PREFIX, node.number)
-    context.count_rows(len(projects))
+    rows = context.metadata_store.registries.of_entity(node.number)
+    context.count_rows(len(rows))
     registries = []
-    for number, name, created_ms in projects:
+    for row in rows:
         try:
-            project = project_with(context, number, name, node.name)
+            project = project_with(context, row.id, project_of_registry(row.name), node.name)
         except UnknownProject:  # deleted a moment ago
             continue
-        if may_read(context, project) and holds(_registry_row(context, project, created_ms)):
-            registries.append(_Registry(project, created_ms))
+        if may_read(context, project) and holds(_registry_row(project, row)):
+            registries.append(_Registry(project, row))
     return registries
 
 
@@ -232,15 +237,13 @@ def _membership_nodes(context: GraphQLContext, rows: Sequence[CollectionVersion]
     return [nodes[row.id] for row in rows]
 
 
-def _registry_row(context: GraphQLContext, project: ProjectNode, created_ms: int) -> conditions.Row:
-    description = ""
-    if project.resource is not None:
-        description = context.access.accounts.owned_projects.get(project.number).description
+def _registry_row(project: ProjectNode, row: RegistryRow) -> conditions.Row:
     return {
-        "id": project.number,
-        "project_id": project.number,
+        "id": row.id,
+        "project_id": row.id,
         "entity_id": project.entity.number,
         "name": project.name,
-        "description": description,
-        "created_at": created_ms,
+        "description": row.description,
+        "created_at": row.created_ms,
+        "updated_at": row.changed_ms,
     }

@@ -28,6 +28,8 @@ from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import door_recorder
 
 router: Final = Router()
+MAX_BODY_BYTES: Final = 16 << 20
+"""Of GraphQL, which has configurations and summaries; `wandb verify` tries 10 MB."""
 _EXECUTOR: Final = GraphQLExecutor(wandb_schema())
 _STREAMS: Final = FileStreams()
 _encode: Final = msgspec.json.Encoder().encode
@@ -40,7 +42,8 @@ async def graphql(request: Request) -> Response:
     recorder = door_recorder(request)
     try:
         with recorder.in_flight() as in_flight:
-            graphql_request = decode_request(await read_body(request, recorder, in_flight))
+            body = await read_body(request, recorder, in_flight, MAX_BODY_BYTES)
+            graphql_request = decode_request(body)
             context = GraphQLContext(request)
             context.follows_viewer = context.services.resuming_clients.begin_request(context.requester)
             response = await _EXECUTOR.execute(graphql_request, context)

@@ -51,7 +51,7 @@ def project_read_only(node: ProjectNode, info: Info) -> bool:
 
 
 @RUN_READS.field("Project", "run")
-def one_run(node: ProjectNode, info: Info, name: str) -> RunNode | None:
+def one_run(node: ProjectNode, info: Info, name: str, desc: str | None = None) -> RunNode | None:
     """Return a run by its run id."""
     context = info.context
     row = find_run(context, node, name)

@@ -64,6 +64,22 @@ def leaves(summary: Mapping[str, Any]) -> dict[str, Leaf]:
     return by_name
 
 
+def last_numbers(summary: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers of a summary by dotted name. Chosen minima have names of their own.
+
+    Example:
+        >>> last_numbers({"loss": {"min": 0.5}, "net": {"a": 1}, "name": "x"})
+        {'loss.min': 0.5, 'net.a': 1}
+    """
+    by_name = leaves(summary)
+    objects = {leaf.path[:-1] for leaf in by_name.values()}
+    return {
+        name: leaf.value
+        for name, leaf in by_name.items()
+        if leaf.path not in objects and type(leaf.value) in (int, float)
+    }
+
+
 def _collect(by_name: dict[str, Leaf], name: str, path: tuple[str, ...], value: Any) -> None:
     if name_fault(name):
         name = sanitized_name(name)  # as that of the same value in a row

@@ -116,7 +116,7 @@ class JournalLibrary(JournalChanges):
         self._edits = RunEdits(directory, edited)
         self._runs: list[Run] = []
         self._trash: list[Run] = []
-        self._listed = CachedRead(self._list_runs)
+        self._listed = CachedRead(self._list_runs, self._list.stamp)
         self._opened: dict[str, OpenedJournal] = {}
         self._summaries = JournalSummaries(directory)
         self._verdicts = JournalVerdicts(directory)

@@ -181,7 +181,7 @@ class StoredHosts:
         """
         if not 0 <= now_ms - self._devices_ms < _DEVICES_FRESH_MS:
             self._devices, self._devices_ms = {}, now_ms
-        missing = [run_id for run_id in run_ids if run_id not in self._devices]
+        missing = [run_id for run_id in run_ids if not self._devices.get(run_id)]  # it may have just begun
         if missing:
             self._devices.update(self._metadata_store.devices.of_runs(missing))
         return self._devices

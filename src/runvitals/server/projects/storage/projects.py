@@ -162,21 +162,6 @@ class ProjectTable(StoredTable):
         with self._database.read() as connection:
             return [(entity_id, number) for entity_id, number in connection.execute(statement)]
 
-    def beginning_with(self, prefix: str, entity_id: int | None) -> list[tuple[int, str, int]]:
-        """The projects of an entity whose names begin so: id, name, and when it was created, by name."""
-        columns = project.c
-        statement = (
-            select(columns.id, columns.name, columns.created_ms)
-            .where(
-                columns.entity_id.is_(None) if entity_id is None else columns.entity_id == entity_id,
-                columns.name.startswith(prefix, autoescape=True),
-                columns.deleted_ms.is_(None),
-            )
-            .order_by(columns.name)
-        )
-        with self._database.read() as connection:
-            return [(number, name, created_ms) for number, name, created_ms in connection.execute(statement)]
-
     def name_of(self, project_id: int) -> str:
         """The name of a project.
 

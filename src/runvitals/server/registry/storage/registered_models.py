@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Select, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.artifact_names import LATEST, checked_aliases, checked_label
+from runvitals.model.artifacts import UnknownArtifact
 from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.model.registry_names import MODELS, PREFIX, project_of_registry, registry_name
 from runvitals.server.artifacts.storage.collections import CollectionTable, check_collections
@@ -149,15 +150,29 @@ class RegisteredModelTable:
 
         return self._database.write(work)
 
-    def change(self, model: RegisteredModel, now_ms: int, **values: str | None) -> None:
-        """Set the `name` or `description` of a model.
+    def describe(self, model: RegisteredModel, description: str | None, now_ms: int) -> None:
+        """Set the description of a model."""
+        self._collections.change(model.id, now_ms, description=description or "")
+
+    def rename(self, model: RegisteredModel, name: str, now_ms: int) -> None:
+        """Give a model another name in its registry.
 
         Raises:
             NameTaken: the registry has another one of this name.
+            UnknownArtifact: it was deleted or renamed since it was read.
             ValueError: no collection can have the name.
         """
-        changes = {name: value or "" for name, value in values.items()}
-        self._collections.change(model.id, now_ms, **changes)
+        same = artifact_collection.c.id == model.id
+
+        def work() -> None:
+            with self._database.read() as connection:
+                connection.execute(select(artifact_collection.c.id).where(same).with_for_update())
+                names = [found.name for found in _read(connection, _models().where(same))]
+            if names != [model.name]:
+                raise UnknownArtifact(f"the registered model {model.name!r} was renamed or deleted")
+            self._collections.change(model.id, now_ms, name=name)
+
+        self._database.in_one_transaction(work)
 
     def delete(self, model_id: int, now_ms: int, by: Changer) -> None:
         """Delete a collection; the versions that only it has, too.

@@ -89,6 +89,12 @@ class RegistryTable(StoredTable):
         with self._database.read() as connection:
             return next(map(_row, connection.execute(statement)), None)
 
+    def of_entity(self, entity_id: int | None) -> list[RegistryRow]:
+        """The registries of a team or user, by name; None: those of a server without accounts."""
+        statement = _registries().where(project.c.entity_id.is_not_distinct_from(entity_id))
+        with self._database.read() as connection:
+            return [_row(row) for row in connection.execute(statement.order_by(project.c.name))]
+
     def page(
         self,
         project_ids: Iterable[int] | None,

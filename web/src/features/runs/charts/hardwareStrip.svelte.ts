@@ -1,6 +1,7 @@
 // The hardware under the logged charts of a run: one request for all of them, put on their x axis.
 
 import { get, type RunKey, type SeriesInfo } from '../../../base/api';
+import { poll } from '../../../base/polling';
 import type { Overlay } from '../../../base/wire';
 import type { StripRow } from '../../../chart/chartModel';
 import type { Points, Range } from '../../../chart/points';
@@ -59,18 +60,23 @@ export class HardwareStrip {
 
   /** Load it for some times, or all; while a run is running again and again. Returns what ends that. `logFrom`: the zero of a logarithmic axis. */
   follow(metrics: readonly StripMetric[], times: Range | null, running: boolean, logFrom: number | null): () => void {
-    const closed = new AbortController();
-    const load = (): void => void (document.hidden || this.#load(metrics, times, logFrom, closed.signal));
-    const timer = setTimeout(load, PAUSE_MS);
-    const again = running ? setInterval(load, EVERY_MS) : undefined;
+    let stop = (): void => undefined;
+    const load = (signal: AbortSignal): Promise<boolean> => this.#load(metrics, times, logFrom, signal);
+    const timer = setTimeout(() => {
+      let loaded = false;
+      stop = poll(
+        async (signal) => void (loaded = await load(signal)),
+        () => (running || !loaded ? EVERY_MS : null),
+      );
+    }, PAUSE_MS);
     return () => {
-      closed.abort();
       clearTimeout(timer);
-      clearInterval(again);
+      stop();
     };
   }
 
-  async #load(metrics: readonly StripMetric[], times: Range | null, logFrom: number | null, signal: AbortSignal): Promise<void> {
+  /** Resolves to whether it was loaded. */
+  async #load(metrics: readonly StripMetric[], times: Range | null, logFrom: number | null, signal: AbortSignal): Promise<boolean> {
     const zero = logFrom ?? 0;
     const part = times && { x0: Math.floor(times.min - zero), x1: Math.ceil(times.max - zero) };
     const axis = logFrom === null ? { x: 'wall' } : { x: 'relative', scale: 'log' };
@@ -78,8 +84,9 @@ export class HardwareStrip {
     try {
       const answer = await get<Overlay>('overlay/system', params, signal);
       this.#rows = metrics.map((metric) => rowOf(metric, answer, zero));
+      return true;
     } catch {
-      // It adds to charts, which say themselves that the server does not respond.
+      return false; // it adds to charts, which say themselves that the server does not respond
     }
   }
 

@@ -1,6 +1,6 @@
 // The values that a run logged: the list of their names, and the points of the charts in view.
 
-import { get, reasonOf, runPath, type LoggedRow, type RunKey } from '../../../base/api';
+import { asApiError, get, runPath, type LoggedRow, type RunKey } from '../../../base/api';
 import { appendRow, fromLogged, loggedUpTo, mergedResumes, processLabel, type LoggedLines } from '../../../chart/loggedPoints';
 import { areConstant } from './constants';
 import { keyGlob, NAMES_PAGE } from './seriesList';
@@ -13,6 +13,8 @@ const MAX_APPENDED = MAX_POINTS / 3;
 const RESUMED_MS = 3000;
 /** Charts with new rows are drawn together, once in this time. */
 const DRAWN_MS = 1000;
+/** Until what the server could not answer is requested again. */
+const RETRY_MS = 3000;
 /** Names in one request: its address has a limit. */
 const NAMES_PER_REQUEST = 20;
 
@@ -34,6 +36,8 @@ export class LoggedData {
   #resumes: Resume[] = [];
   #charts = new Map<string, number>();
   #requested = new Set<string>();
+  /** For each request of points that is under way, the rows that came since it was made: its answer may lack them. */
+  #since = new Set<LoggedRow[]>();
   #appended = 0;
   #pages = 1;
   #words = '';
@@ -112,6 +116,7 @@ export class LoggedData {
       this.#reload();
       return;
     }
+    for (const since of this.#since) since.push(...rows);
     const names = new Set(this.names ?? []);
     for (const row of rows) {
       for (const [name, value] of Object.entries(row.values)) {
@@ -156,11 +161,12 @@ export class LoggedData {
   }
 
   async #loadNames(): Promise<void> {
+    const again = (): void => this.#later('names', RETRY_MS, () => void this.#loadNames());
     await this.#try(async () => {
       const first = await this.#namesPage({});
       if (this.#pages === 1) this.complete = first.length < NAMES_PAGE;
       this.names = sorted([...(this.names ?? []), ...first]);
-    });
+    }, again);
   }
 
   #namesPage(params: { keys?: string; skip?: number }): Promise<string[]> {
@@ -185,26 +191,46 @@ export class LoggedData {
     this.#requested.clear();
     for (let i = 0; i < names.length; i += NAMES_PER_REQUEST) {
       const keys = names.slice(i, i + NAMES_PER_REQUEST);
-      await this.#try(async () => {
-        const log = this.log;
-        const params = { keys, max_points: MAX_POINTS, ...(log && { scale: 'log' }) };
-        const answer = await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal);
-        if (log !== this.log) return; // it was changed meanwhile, and everything is requested again
-        const points = fromLogged(answer);
-        this.#resumes = mergedResumes([...this.#resumes, ...answer.resumes]);
-        for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map());
-        this.#cut.clear();
-        this.version += 1;
-      });
+      const again = (): void => {
+        for (const name of keys) this.#requested.add(name);
+        this.#later('points', RETRY_MS, () => void this.#loadPoints());
+      };
+      await this.#try(() => this.#loadLines(keys), again);
     }
   }
 
-  async #try(work: () => Promise<void>): Promise<void> {
+  async #loadLines(keys: readonly string[]): Promise<void> {
+    const log = this.log;
+    const params = { keys: [...keys], max_points: MAX_POINTS, ...(log && { scale: 'log' }) };
+    const since: LoggedRow[] = [];
+    this.#since.add(since);
+    const answer = await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal).finally(() => this.#since.delete(since));
+    if (log !== this.log) return; // it was changed meanwhile, and everything is requested again
+    const points = fromLogged(answer);
+    this.#resumes = mergedResumes([...this.#resumes, ...answer.resumes]);
+    for (const name of keys) {
+      const lines = points.get(name) ?? new Map();
+      this.#lines.set(name, lines);
+      for (const row of since) {
+        if (!Object.hasOwn(row.values, name)) continue;
+        const line = lines.get(processLabel(row));
+        if (line) appendRow(line, row, row.values[name]!);
+        else this.#request([name]); // a new process
+      }
+    }
+    this.#cut.clear();
+    this.version += 1;
+  }
+
+  async #try(work: () => Promise<void>, again?: () => void): Promise<void> {
     try {
       await work();
       this.error = '';
-    } catch (error) {
-      if (!this.#closed.signal.aborted) this.error = reasonOf(error);
+    } catch (problem) {
+      if (this.#closed.signal.aborted) return;
+      const { message, passing } = asApiError(problem);
+      this.error = message;
+      if (passing) again?.();
     }
   }
 

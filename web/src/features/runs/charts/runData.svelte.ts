@@ -70,6 +70,7 @@ export class RunData {
   #drawingMs = 0;
   #recent: Sample[] = [];
   #seriesIds = new Set<string>();
+  #plans = 0;
   #pages = 1;
   /** How many series the pages that are loaded leave out at their beginning. */
   #next: number | null = null;
@@ -78,6 +79,8 @@ export class RunData {
   /** Nothing was requested yet, so that requests of the page's entry may be under way. */
   #first = true;
   #wasOpen = false;
+  /** How many times the stream brought the facts of the run. */
+  #told = 0;
   #listeners = new Set<(calls: LoggedRow[] | null) => void>();
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = new AbortController();
@@ -90,7 +93,7 @@ export class RunData {
     const [cursor] = await Promise.all([this.#loadSeries(), this.refresh()]);
     if (this.#closed.signal.aborted) return;
     if (!this.run) {
-      if (this.error?.status === 0) this.#later('start', RETRY_MS, () => void this.#start());
+      if (this.error?.passing) this.#later('start', RETRY_MS, () => void this.#start());
       return;
     }
     if (!this.series?.length) this.#withoutEarly(); // a chart that comes later needs newer points
@@ -124,33 +127,39 @@ export class RunData {
 
   /** Load the run again: it was changed, or the user is no longer authorised. */
   async refresh(): Promise<void> {
+    const told = this.#told;
     await this.#try(async () => {
-      this.run = await get<RunDetail>(runPath(this.key), {}, this.#closed.signal);
+      const run = await get<RunDetail>(runPath(this.key), {}, this.#closed.signal);
       this.error = null;
+      if (told === this.#told || this.run === null) this.run = run;
+      else this.#later('refresh', RETRY_MS, () => void this.refresh()); // the stream was faster, and may know more
     });
   }
 
   /** Load the plan as far as it was loaded before. Resolves to its position in the run; empty if it failed. */
   async #loadSeries(): Promise<string> {
+    const plan = ++this.#plans;
     try {
       const first = await this.#planPage({});
       let series = seriesOf(first);
-      this.#next = first.next;
-      for (let page = 1; page < this.#pages && this.#next !== null; page++) {
-        const more = await this.#planPage({ skip: this.#next });
-        this.#next = more.next;
+      let { next } = first;
+      for (let page = 1; page < this.#pages && next !== null; page++) {
+        const more = await this.#planPage({ skip: next });
+        next = more.next;
         series = merged(series, seriesOf(more));
       }
+      if (plan !== this.#plans) return first.cursor; // a newer one was asked for meanwhile
+      this.#next = next;
       this.complete = this.#next === null;
       this.newestMs = Math.max(this.newestMs, first.newest_ms);
       this.#setSeries(merged(series, this.complete ? [] : this.#searchedSeries));
       this.seriesError = '';
       return first.cursor;
     } catch (problem) {
-      if (this.#closed.signal.aborted) return '';
-      const { message, status } = asApiError(problem);
+      if (this.#closed.signal.aborted || plan !== this.#plans) return '';
+      const { message, passing } = asApiError(problem);
       this.seriesError = message;
-      if (status === 0 || status >= 500) this.#later('series', RETRY_MS, () => void this.#reloadAll());
+      if (passing) this.#later('series', RETRY_MS, () => void this.#reloadAll());
       return '';
     }
   }
@@ -335,14 +344,14 @@ export class RunData {
       this.#receive(answer, feeds, zoom !== null);
     } catch (error) {
       if (this.#closed.signal.aborted) return;
-      const { message, status } = asApiError(error);
+      const { message, passing } = asApiError(error);
       for (const feed of feeds) {
         if (feed.state !== 'ready') feed.state = 'failed';
         feed.error = message;
         if (feed.isFull) feed.forgetBase();
-        feed.changed();
+        if (this.#feeds.has(feed)) feed.changed();
       }
-      if (status === 0 || status >= 500) this.#later('again', RETRY_MS, () => this.reload());
+      if (passing) this.#later('again', RETRY_MS, () => this.reload());
     }
   }
 
@@ -367,7 +376,8 @@ export class RunData {
 
   /** Have charts drawn in tasks that are short: together they would block the page for too long. */
   #draw(feeds: Iterable<ChartFeed>): void {
-    for (const feed of feeds) this.#undrawn.add(feed);
+    // The chart of a response that took long may be gone by now.
+    for (const feed of feeds) if (this.#feeds.has(feed)) this.#undrawn.add(feed);
     if (this.#undrawn.size > 0) this.#later('draw', 0, () => this.#drawNext());
   }
 
@@ -391,7 +401,8 @@ export class RunData {
       this.#drawnAt = performance.now();
       this.#drawingMs = 0;
       this.newestMs = this.#newest();
-      this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
+      // A zoom freezes charts at once, and not when its points are there.
+      if (this.zoom === null) this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
     });
   }
 
@@ -410,6 +421,7 @@ export class RunData {
   #take(news: News): void {
     // News are the same for everyone: what this user may do is known from the response.
     if (news.run) {
+      this.#told += 1;
       const { may = null, events, ranks } = this.run ?? {};
       this.run = { ...news.run, may, events: kept(events, news.run.events), ranks: kept(ranks, news.run.ranks) };
       this.#drawLive();

@@ -21,7 +21,7 @@ export class RunRows {
   #blocks = $state.raw<ReadonlyMap<number, readonly RunRow[]>>(new Map());
   #asked = '';
   #params: Params = {};
-  #requests = new Map<number, AbortController>();
+  #requests = new Map<number, { abort: AbortController; done: Promise<void> }>();
   #first = 0;
   #last = 0;
   #resting: ReturnType<typeof setTimeout> | undefined;
@@ -60,11 +60,16 @@ export class RunRows {
     if (this.#missing().length > 0) this.#resting = setTimeout(() => void this.#loadMissing(), RESTING_MS);
   }
 
-  /** Request what is in view again. */
+  /** Request what is in view again, after what is being answered: that may be from before a change. */
   async refresh(): Promise<void> {
     const blocks = [];
     for (let block = this.#first; block <= this.#last; block++) blocks.push(block);
-    await Promise.all(blocks.map((block) => this.#load(block)));
+    await Promise.all(
+      blocks.map(async (block) => {
+        await this.#requests.get(block)?.done;
+        await this.#load(block);
+      }),
+    );
   }
 
   /** The rows from one index to another, requested if they are not there. */
@@ -97,7 +102,7 @@ export class RunRows {
   }
 
   #cancel(): void {
-    for (const request of this.#requests.values()) request.abort();
+    for (const { abort } of this.#requests.values()) abort.abort();
     this.#requests.clear();
   }
 
@@ -110,25 +115,30 @@ export class RunRows {
   }
 
   async #loadMissing(): Promise<void> {
-    for (const [block, request] of this.#requests) {
-      if (block < this.#first || block > this.#last) request.abort();
+    for (const [block, { abort }] of this.#requests) {
+      if (block < this.#first || block > this.#last) abort.abort();
     }
     await Promise.all(this.#missing().map((block) => this.#load(block)));
   }
 
-  async #load(block: number): Promise<void> {
-    if (this.#requests.has(block)) return;
-    const [request, asked] = [new AbortController(), this.#asked];
+  /** Request a block, unless that is being done. */
+  #load(block: number): Promise<void> {
+    const before = this.#requests.get(block);
+    if (before) return before.done;
+    const abort = new AbortController();
+    const request = { abort, done: this.#request(block, abort.signal) };
     this.#requests.set(block, request);
+    void request.done.then(() => this.#requests.get(block) === request && this.#requests.delete(block));
+    return request.done;
+  }
+
+  async #request(block: number, signal: AbortSignal): Promise<void> {
+    const asked = this.#asked;
     try {
-      const page = await this.#ask({ ...this.#params, limit: BLOCK, skip: block * BLOCK || null }, request.signal);
-      if (request.signal.aborted || asked !== this.#asked) return;
-      this.#take(block, page);
+      const page = await this.#ask({ ...this.#params, limit: BLOCK, skip: block * BLOCK || null }, signal);
+      if (!signal.aborted && asked === this.#asked) this.#take(block, page);
     } catch (problem) {
-      if (request.signal.aborted) return;
-      this.error = asApiError(problem);
-    } finally {
-      if (this.#requests.get(block) === request) this.#requests.delete(block);
+      if (!signal.aborted) this.error = asApiError(problem);
     }
   }
 

@@ -51,6 +51,20 @@ describe('rows', () => {
     expect([rows.total, rows.row(900), rows.row(0)?.id]).toEqual([1001, undefined, '0']);
     rows.close();
   });
+  it('are requested once more after a change while they were being answered', async () => {
+    const { ask, asked, state } = serverOf(2);
+    const rows = new RunRows(async (params) => {
+      const answer = await ask(params);
+      await Promise.resolve();
+      return answer;
+    });
+    const listed = rows.list({});
+    [state.total, state.prefix] = [1, 'later '];
+    await rows.refresh();
+    await listed;
+    expect([asked, rows.total, rows.row(0)?.id]).toEqual([[0, 0], 1, 'later 0']);
+    rows.close();
+  });
   it('say what the server says is wrong', async () => {
     const rows = new RunRows(() => Promise.reject(new Error('no')));
     await rows.list({});

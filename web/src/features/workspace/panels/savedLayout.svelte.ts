@@ -19,6 +19,7 @@ export class SavedLayout {
   readonly history = new LayoutHistory(EMPTY, () => this.#changed());
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
+  #saving: Promise<void> | null = null;
 
   constructor(readonly shelf: Shelf) {
     void this.load();
@@ -49,8 +50,15 @@ export class SavedLayout {
     this.#timer = setTimeout(() => void this.save(), WAIT_MS);
   }
 
-  /** Save the user's own layout now. */
+  /** Save the user's own layout now, after what is being saved: that knows the newest revision only then. */
   async save(): Promise<void> {
+    while (this.#saving) await this.#saving;
+    this.#saving = this.#saveNow();
+    await this.#saving;
+    this.#saving = null;
+  }
+
+  async #saveNow(): Promise<void> {
     clearTimeout(this.#timer);
     const layout = this.history.layout;
     this.state = 'saving';
@@ -87,6 +95,7 @@ export class SavedLayout {
   /** Give up the user's own layout for the published one. */
   async usePublished(): Promise<void> {
     clearTimeout(this.#timer);
+    while (this.#saving) await this.#saving;
     if (this.own) await this.shelf.remove(this.own);
     this.own = null;
     this.history.reset(this.published?.layout ?? EMPTY);

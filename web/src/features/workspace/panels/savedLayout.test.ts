@@ -53,6 +53,22 @@ describe('a saved layout', () => {
     expect(titles((await opened(shelf)).history.layout)).toBe('mine');
   });
 
+  it('is saved after the save before, however long that takes', async () => {
+    const shelf = new Memory();
+    const saved = await opened(shelf);
+    const save = shelf.save.bind(shelf);
+    shelf.save = async (...what) => {
+      await new Promise((resolve) => setTimeout(resolve, 5000));
+      return save(...what);
+    };
+    saved.change(addSection(saved.history.layout, 'a'));
+    await vi.advanceTimersByTimeAsync(1000);
+    saved.change(addSection(saved.history.layout, 'b'));
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect([saved.state, titles(shelf.own!.layout)]).toEqual(['saved', 'a b']);
+    expect(shelf.saves).toBe(2);
+  });
+
   it('is saved once after several changes, for the user only', async () => {
     const shelf = new Memory();
     shelf.published = kept('published');

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from sqlalchemy import Connection, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
@@ -15,6 +16,8 @@ from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.runs import mlflow_experiment, project, run
 from runvitals.store.errors import NameTaken
 
+SCHEME: Final = "mlflow-artifacts:"
+
 
 @dataclass(frozen=True, slots=True)
 class StoredExperiment:
@@ -24,7 +27,7 @@ class StoredExperiment:
         id: of the project.
         project: its name.
         name: the name that the client gave, where a project cannot have it; else None.
-        artifact_location: as the client chose it; None: this server.
+        artifact_location: as the client chose it; None: this server. See `artifact_root`.
         deleted_ms: since when it is in the trash.
     """
 
@@ -38,6 +41,20 @@ class StoredExperiment:
     artifact_location: str | None = None
     changed_ms: int | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
+
+    def artifact_root(self, experiment_id: str) -> str:
+        """Return where clients store artifacts; on this server, files are below the id of the experiment.
+
+        Args:
+            experiment_id: as clients know it.
+
+        Example:
+            >>> StoredExperiment(3, "digits", None, None, 0, None).artifact_root("3")
+            'mlflow-artifacts:/3'
+        """
+        location = (self.artifact_location or "").rstrip("/")
+        chose_a_folder_here = location.startswith(SCHEME) and not location.startswith(f"{SCHEME}//")
+        return f"{SCHEME}/{experiment_id}" if not location or chose_a_folder_here else location
 
 
 class MlflowExperimentTable(StoredTable):

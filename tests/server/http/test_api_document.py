@@ -1,12 +1,14 @@
-"""The names of schemas in the OpenAPI document."""
+"""The OpenAPI document of an application."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from runvitals.server.http.component_names import use_plain_names
+from runvitals.server.http.api_document import ApiDocument, with_plain_names
 
 
 class Disk(BaseModel):
@@ -24,8 +26,7 @@ class DiskPage(BaseModel):
 def document(model: type[BaseModel]) -> dict[str, object]:
     app = FastAPI()
     app.add_api_route("/disk", lambda: None, response_model=model)
-    use_plain_names(app)
-    schemas: dict[str, object] = app.openapi()["components"]["schemas"]
+    schemas: dict[str, object] = with_plain_names(app.openapi())["components"]["schemas"]
     return schemas
 
 
@@ -42,3 +43,17 @@ def test_two_classes_cannot_have_one_name() -> None:
 
     with pytest.raises(ValueError, match="both be called Disk"):
         document(Both)
+
+
+def test_requests_that_come_at_once_share_one_document() -> None:
+    api_document = ApiDocument(FastAPI(title="disks"))
+    computed: list[str] = []
+    api_document.add(lambda document: computed.append(document["info"]["title"]))
+
+    async def ask() -> list[bytes]:
+        return await asyncio.gather(*(api_document.json() for _ in range(3)))
+
+    first, *others = asyncio.run(ask())
+    assert b'"title":"disks"' in first
+    assert others == [first, first]
+    assert computed == ["disks"]
