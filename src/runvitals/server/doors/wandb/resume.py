@@ -87,6 +87,10 @@ def bucket(
         context.services.resuming_clients.note_synced(context.requester, run_id)
         summary, lines = {key: value for key, value in summary.items() if key != STEP}, 0
     tail = {key: value for key, value in summary.items() if _is_own(key, value)}
+    extent = context.services.library.logged_extents([run_id]).get(run_id)
+    if lines and extent is not None and extent.last_step is not None:
+        # A client that was killed may have sent rows that its last summary does not know.
+        tail[STEP] = max(int(extent.last_step), tail.get(STEP, 0))
     about = sections.shared.get("run", {})
     return {
         "id": node_id("Run", run_id),
