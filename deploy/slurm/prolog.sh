@@ -1,6 +1,7 @@
 #!/bin/sh
 # Prolog= of slurm.conf: records each node of a job as long as the job has it, as the job's user, whether or not the
 # job's programs use runvitals. All nodes of a job are one run, slurm-CLUSTER-JOB. A failure must not drain the node.
+export PATH="${PATH:-/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin}:/opt/runvitals/bin" # Slurm sets none
 command -v runvitals >/dev/null && [ -n "$SLURM_JOB_ID" ] && [ -n "$SLURM_JOB_USER" ] || exit 0
 [ -r /etc/runvitals/slurm.env ] && . /etc/runvitals/slurm.env # RUNVITALS_SERVER, RUNVITALS_TOKEN, RUNVITALS_DIR
 run=slurm-${SLURM_CLUSTER_NAME:-cluster}-$SLURM_JOB_ID

@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from runvitals.cli import error_text
+from runvitals.cli import error_text, main
 from runvitals.store.samples.interface import StoreUnavailable
 from runvitals.store.samples.sqlite.database import store_errors
 
@@ -50,3 +50,20 @@ def test_the_error_of_the_system_is_recognized() -> None:
         file.write("x")
         file.flush()
     assert error_text(raised.value) == f"No space left on device{TO_DO}"
+
+
+@pytest.mark.parametrize("words", [["metrics"], ["--help"], ["metrics", "--json"]])
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux")
+def test_output_to_a_full_disk(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open("/dev/full", "w") as full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        try:
+            failed: object = main(words)
+        except SystemExit as exit:
+            failed = exit.code
+    assert failed == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert f"No space left on device{TO_DO}" in error

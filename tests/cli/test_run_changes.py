@@ -13,6 +13,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.server.audit.storage.audit import CLI
+from tests.not_root import folder_without_root
 from tests.readers.journals.journals import T0, Monitor
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.conftest import with_team
@@ -38,6 +39,21 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 def listed(command: Command, *more: str) -> list[dict[str, Any]]:
     return json.loads(command("runs", "--json", *more))
+
+
+def test_a_folder_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder_without_root() as folder:
+        monkeypatch.setenv("RUNVITALS_DIR", str(folder))
+        for name in ("first", "second"):
+            Monitor(folder, name, start_ms=T0).end(T0 + 1000, "finished", exit_code=0)
+        (folder / "runs" / "first").chmod(0o500)
+        assert main(["tag", "first", "second", "--add", "good"]) == 1
+        (folder / "runs" / "first").chmod(0o700)
+    captured = capsys.readouterr()
+    assert captured.out == "tagged second\n"
+    assert f"{folder}/runs/first: Permission denied: the run was not changed" in captured.err
 
 
 def test_runs_of_this_machine(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

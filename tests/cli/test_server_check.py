@@ -80,6 +80,12 @@ def test_providers_that_nobody_can_sign_in_by(found: Found, tmp_path: Path) -> N
             "{folder}/file cannot be made: {folder}/file is not a folder",
         ),
         ("--store", "{folder}/file/store", "samples", "{folder}/file is not a folder"),
+        (
+            "--metadata",
+            "{folder}/none/c.db",
+            "metadata",
+            "the folder {folder}/none of the metadata store does not",
+        ),
         ("--metadata", "postgresql://u@host:port/name", "metadata", "unsupported metadata store address"),
         ("--metadata", "postgresql://u@127.0.0.1:1/name", "metadata", "u@127.0.0.1:1/name cannot be reached"),
         ("RUNVITALS_URL", "nonsense", "certificate", "invalid url 'nonsense'; expected https://host"),

@@ -32,12 +32,15 @@ OUTSIDE = {
     "secret": {"existing": "runvitals-secret"},
     "backup": {"enabled": True},
     "ingress": {"enabled": True},
-    "serviceMonitor": {"enabled": True},
+    "serviceMonitor": {"enabled": True, "interval": "1m30s"},
     "networkPolicy": {"from": [{"namespaceSelector": {"matchLabels": {"team": "web"}}}]},
 }
 SETS: dict[str, dict[str, Any]] = {
     "one server": {"secret": {"existing": "runvitals"}},
-    "one server with a backup": {"backup": {"enabled": True, "keep": 3}, "server": {"maxSize": "100GB"}},
+    "one server with a backup": {
+        "backup": {"enabled": True, "keep": 3, "schedule": "@daily"},
+        "server": {"maxSize": "100GB"},
+    },
     "below a path": {
         "secret": {"existing": "runvitals"},
         "ingress": {"enabled": True, "path": "/tools/runvitals"},

@@ -61,6 +61,14 @@ def test_the_run_of_a_job_lasts_as_long_as_the_job(environ: dict[str, str], tmp_
     assert not list((tmp_path / "prolog").iterdir())
 
 
+def test_slurm_starts_the_prolog_without_a_path(environ: dict[str, str]) -> None:
+    del environ["PATH"]
+    command = ["/bin/sh", "-x", SCRIPTS / "prolog.sh"]
+    done = subprocess.run(command, env={**environ, "SLURM_JOB_USER": ""}, capture_output=True, text=True)
+    assert "export PATH=/usr/local/sbin:" in done.stderr
+    assert ":/usr/bin:/sbin:/bin:/opt/runvitals/bin\n" in done.stderr
+
+
 def test_a_node_without_runvitals_is_not_drained(environ: dict[str, str], tmp_path: Path) -> None:
     environ["PATH"] = "/usr/bin:/bin"
     assert execute("prolog.sh", environ) == execute("epilog.sh", environ) == ""

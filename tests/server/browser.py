@@ -285,11 +285,17 @@ class Browser:
             )
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
-        """(left, top, width, height) of an element in the window, scrolled into view."""
+        """(left, top, width, height) of an element in the window.
+
+        It is scrolled into view only if it is not in view: boxes of elements that are in view together stay
+        where they are.
+        """
         box = self.wait(
             f"(() => {{ const e = document.querySelector({json.dumps(selector)}); if (!e) return null;"
-            "e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect();"
-            "return [b.left, b.top, b.width, b.height]; })()"
+            "const inView = ({ left, top, width, height, bottom }) => top >= 0 && bottom <= innerHeight"
+            " && e.contains(document.elementFromPoint(left + width / 2, top + height / 2));"
+            "if (!inView(e.getBoundingClientRect())) e.scrollIntoView({ block: 'center' });"
+            "const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
         )
         return tuple(box)
 

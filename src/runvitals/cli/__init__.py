@@ -10,7 +10,8 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from keyword import iskeyword
 from types import ModuleType
 from typing import Any
@@ -34,7 +35,7 @@ class WrongUsage(ValueError):
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return 2 for invalid usage, 1 for an error, which is one line on stderr."""
     _open_closed_streams()
-    with harmless_output():
+    with harmless_output(), _complete_output():
         return _run(sys.argv[1:] if argv is None else argv)
 
 
@@ -46,6 +47,28 @@ def _open_closed_streams() -> None:
             setattr(sys, name, opened)
 
 
+@contextmanager
+def _complete_output() -> Iterator[None]:
+    """Write what was printed: at its exit, Python would do that too late for one line about an error."""
+    try:
+        yield
+    finally:
+        error = _flush_output()
+        if error is not None and not isinstance(error, BrokenPipeError):
+            print(f"runvitals: standard output: {error_text(error)}", file=sys.stderr)
+            raise SystemExit(1)
+
+
+def _flush_output() -> OSError | None:
+    """Write what was printed; return the error because of which the rest is discarded."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:  # such as `runvitals export … | head`, which has closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return error
+    return None
+
+
 def _run(words: list[str]) -> int:
     command = words[0] if words else ""
     try:
@@ -53,9 +76,7 @@ def _run(words: list[str]) -> int:
         command = arguments.command
         return int(_module(command).run(arguments))
     except BrokenPipeError:
-        # `runvitals export … | head` closed the pipe. Redirect stdout, or the interpreter prints an error
-        # when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _flush_output()
         return 0
     except ModuleNotFoundError as error:
         print(f"runvitals: {inert(_missing_packages(command, error))}", file=sys.stderr)
@@ -68,6 +89,7 @@ def _run(words: list[str]) -> int:
         return 2
     except (ValueError, LookupError, OSError) as error:
         print(f"runvitals: {inert(redaction.text(error_text(error)))}", file=sys.stderr)
+        _flush_output()  # fails again if that was the error
         return 1
     except MetadataStoreError as error:  # the disk became full, or PostgreSQL went away, meanwhile
         print(f"runvitals: the metadata store: {inert(redaction.text(str(error)))}", file=sys.stderr)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from runvitals.cli import error_text
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
+from runvitals.model.errors import CannotWrite
 from runvitals.monitoring.environment import redaction
 from runvitals.readers.journals.run_handle import find_run, now_ms
 
@@ -60,7 +61,7 @@ def change_each(
         for reference in arguments.runs:
             try:
                 print(inert(f"{done} {change(runs, reference)}"))
-            except (LookupError, OSError, ValueError) as error:
+            except (CannotWrite, LookupError, OSError, ValueError) as error:
                 failed = True
                 print(f"runvitals: {inert(redaction.text(error_text(error)))}", file=sys.stderr)
     return 1 if failed else 0

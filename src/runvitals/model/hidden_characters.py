@@ -18,12 +18,14 @@ _SELECTORS: Final = frozenset((*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))
 
 
 def has_hidden_characters(text: str) -> bool:
-    r"""Return whether a text has characters that are invisible or reverse text.
+    r"""Return whether a text has characters that are invisible or reverse text, or nothing but spaces.
 
     Example:
-        >>> has_hidden_characters("caf\u00e9"), has_hidden_characters("caf\u200be")
-        (False, True)
+        >>> [has_hidden_characters(text) for text in ("caf\u00e9", "caf\u200be", " ")]
+        [False, True, True]
     """
+    if text.isspace():
+        return True
     if text.isascii() and text.isprintable():
         return False
     before = ""
@@ -44,7 +46,9 @@ def _is_hidden(letter: str) -> bool:
 
 
 def without_hidden_characters(what: str, name: str) -> str:
-    """Return a name, or raise ValueError if it has characters that are invisible or reverse text."""
+    """Return a name, or raise ValueError if `has_hidden_characters`."""
+    if name.isspace():
+        raise ValueError(f"invalid {what} {name[:60]!a}; it has only spaces")
     if has_hidden_characters(name):
         raise ValueError(f"invalid {what} {name[:60]!a}; it contains a control or invisible character")
     return name

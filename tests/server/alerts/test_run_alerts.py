@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.alerts.run_alerts import ALERTS_A_MINUTE, LOST_MS, OLD_MS, RunAlerts
+from runvitals.server.alerts.settings import QuietHours
 from runvitals.server.alerts.storage.alert_settings import AlertSubject
 from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.database.secret_box import SecretBox
@@ -297,6 +299,15 @@ def test_quiet_hours_end_in_the_users_time_zone(team: Team) -> None:
     assert notifications.text.startswith("2 alerts of your runs\n")
     assert "otter-1 crashed" in notifications.text
     assert "otter-2 crashed" in notifications.text
+
+
+def test_quiet_hours_end_later_than_now_when_the_clocks_go_back() -> None:
+    zone, quiet = ZoneInfo("Europe/Berlin"), QuietHours(True, 60, 150)
+    first, second = (
+        datetime(2026, 10, 25, 2, 30, tzinfo=zone, fold=fold).timestamp() * 1000 for fold in (0, 1)
+    )
+    assert quiet.end_after(int(first) - MINUTE_MS, zone) == first
+    assert quiet.end_after(int(second) - MINUTE_MS, zone) == second
 
 
 def test_errors_pass_quiet_hours(team: Team) -> None:

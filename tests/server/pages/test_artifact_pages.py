@@ -132,6 +132,7 @@ def test_a_sweep(page: Browser, sweep: str, width: int, dark: bool) -> None:
     click(page, "button", "Pause")
     shown(page, "paused")
     click(page, "button", "Resume")
+    page.wait("[...document.querySelectorAll('button')].some(e => e.innerText === 'Pause')")
     click(page, "button", "Delete …")
     shown(page, "runs stay")
     if width == 390:

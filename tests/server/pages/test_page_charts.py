@@ -435,7 +435,8 @@ def test_output_is_searched_coloured_and_linked_to_the_charts(page: Browser, tmp
     ]
 
     page.open("/runs/abc/logs")
-    page.wait("document.querySelectorAll('.line').length === 2")
+    # Which charts a line leads to is known a moment later than the lines.
+    page.wait("document.querySelectorAll('.line a')[1]?.pathname === '/runs/abc/charts'")
     page.evaluate(
         "document.querySelectorAll('.line a')[1].dispatchEvent("
         "new MouseEvent('click', {bubbles: true, cancelable: true}))"
@@ -531,6 +532,7 @@ def test_nothing_is_inaccessible(
     for i in range(600):
         monitor.sample(begin + i * 1000, {f"cpu.{c}.cpu_percent": 50.0 + c for c in range(12)})
     page.open(path or f"/runs/abc/system?from={begin + 300_000}&to={begin + 359_999}&changes=1")
+    page.wait("document.querySelector('h1')")
     if name in ("options", "menu", "keys"):
         click(page, {"options": "Options and export", "menu": "⋯", "keys": "?"}[name])
     page.wait(shown)

@@ -253,8 +253,8 @@ def test_panels_are_arranged_by_the_mouse(page: Browser, folder: Path) -> None:
     page.mouse("mouseReleased", to_left + to_width * 0.9, to_top + to_height / 2, clicks=1)
     page.wait("[...document.querySelectorAll('[data-panel]')].map(e => e.ariaLabel).join('') === 'bca'")
 
-    left, top, width, height = page.box("[data-panel=b] .size")
     before = page.box("[data-panel=b]")
+    left, top, width, height = page.box("[data-panel=b] .size")
     page.mouse("mousePressed", left + width / 2, top + height / 2, clicks=1)
     page.mouse("mouseMoved", left + before[2] / 2, top + 100, clicks=1)
     page.mouse("mouseReleased", left + before[2] / 2, top + 100, clicks=1)

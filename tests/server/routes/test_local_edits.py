@@ -154,7 +154,7 @@ def test_a_folder_that_is_read_only_is_named() -> None:
             assert response.status_code == 403
         for error in (*(response.json()["error"] for response in responses), result["error"]):
             assert f"{folder}/runs/a: Permission denied: the run was not changed" in error
-            assert "start `runvitals ui` as a user who may write" in error
+            assert "a user who may write to this folder can change it" in error
         assert ids(client) == ["a"]
 
 

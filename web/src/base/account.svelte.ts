@@ -10,8 +10,13 @@ class Me {
   /** Null: nobody is signed in. Undefined: not known yet. */
   account = $state.raw<Account | null | undefined>(undefined);
 
+  /** Whoever is not signed in may read what is public. */
+  visitorsRead = $state(false);
+
   async load(): Promise<void> {
-    this.account = (await get<{ account: Account | null }>('auth/session')).account;
+    const { account, visitors_read } = await get<{ account: Account | null; visitors_read?: boolean }>('auth/session');
+    this.visitorsRead = visitors_read ?? true; // an older server does not say so
+    this.account = account;
     if (this.account) this.#apply(this.account);
   }
 

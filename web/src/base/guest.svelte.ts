@@ -16,6 +16,9 @@ class Guest {
   /** Why the link works no longer; empty while it does. */
   problem = $state('');
 
+  /** The link is to a single run, not to its project. */
+  ofRun = $state(false);
+
   /** Whether requests are those of a guest. */
   active(): boolean {
     return PAGES.test(currentPath());

@@ -42,8 +42,9 @@ export function poll(load: (signal: AbortSignal) => Promise<void>, everyMs: () =
     // One that is opened in the background, or was hidden for long, must not wait once more when it is looked at.
     if (document.hidden) return document.addEventListener('visibilitychange', again, { once: true, signal: closed.signal });
     await load(closed.signal);
+    if (closed.signal.aborted) return; // what `everyMs` reads may be gone
     const ms = everyMs();
-    if (ms !== null && !closed.signal.aborted) timer = setTimeout(again, ms);
+    if (ms !== null) timer = setTimeout(again, ms);
   };
   void again();
   return () => {

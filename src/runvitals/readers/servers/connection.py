@@ -235,6 +235,8 @@ class ApiConnection:
         content = self._content(path, response)
         text = content.get("error") if isinstance(content, dict) else None
         message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {response.status}"
+        if response.status == 401 and "Authorization" not in self._headers:
+            message = f"{self.url} requires a key: `runvitals login {self.url}`, or set RUNVITALS_TOKEN"
         fields = content.get("fields") if isinstance(content, dict) else None
         return ServerError(
             message,

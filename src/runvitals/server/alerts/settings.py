@@ -74,7 +74,9 @@ class QuietHours:
         if not within:
             return None
         day = now.date() + timedelta(days=1 if minute >= self.end else 0)
-        return _time_of(day, self.end, zone)
+        end_ms = _time_of(day, self.end, zone)
+        # Of an end that is there twice, as clocks go back, the later one is still to come.
+        return end_ms if end_ms > now_ms else _time_of(day, self.end, zone, fold=1)
 
 
 _OFF: Final = EventChoice()
@@ -168,6 +170,6 @@ def _next_time(now_ms: int, minute: int, zone: tzinfo) -> int:
     return at_ms if at_ms > now_ms else _time_of(today + timedelta(days=1), minute, zone)
 
 
-def _time_of(day: Any, minute: int, zone: tzinfo) -> int:
-    local = datetime(day.year, day.month, day.day, minute // 60, minute % 60, tzinfo=zone)
+def _time_of(day: Any, minute: int, zone: tzinfo, fold: int = 0) -> int:
+    local = datetime(day.year, day.month, day.day, minute // 60, minute % 60, tzinfo=zone, fold=fold)
     return int(local.timestamp() * 1000)

@@ -58,6 +58,13 @@ class ServerStores(NamedTuple):
         """The name of the sample store, without a password."""
         return str(parse_address(self.clickhouse)) if self.clickhouse else self.folder
 
+    def check_metadata_folder(self) -> None:
+        """Raise StoreError unless a file for metadata can be made: only the folder of the store is made."""
+        path = sqlite_path(self.metadata)
+        folder = "" if path is None else os.path.dirname(os.path.abspath(path))
+        if folder and folder != os.path.abspath(self.folder) and not os.path.isdir(folder):
+            raise StoreError(f"the folder {folder} of the metadata store does not exist: make it first")
+
     def stored_ids(self) -> StoredIds:
         """Return the ids in the sample store, or raise StoreError."""
         if self.clickhouse is None:

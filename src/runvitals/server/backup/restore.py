@@ -56,6 +56,7 @@ def restore(source: str, stores: ServerStores, progress: Progress) -> Manifest:
     manifest = read_manifest(source)
     check_known(manifest.revision, source)
     _check_no_metadata(stores.metadata)
+    stores.check_metadata_folder()
     make_private(stores.folder)
     if stores.clickhouse is None and has_store(stores.folder):
         raise StoreError(f"there is a store in {stores.folder} already: move it away first")

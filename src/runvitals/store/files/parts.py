@@ -58,8 +58,9 @@ class FileParts:
             TooManyUploads: the owner has too many that are neither complete nor given up.
         """
         marker = os.path.basename(self._marker("", owner))
-        uploads = (entry.name for entry in os.scandir(self._folder) if entry.name.startswith(marker))
-        if len({name[len(marker) :].partition("-")[0] for name in uploads}) >= MAX_UPLOADS:
+        names = (entry.name for entry in os.scandir(self._folder) if entry.name.startswith(marker))
+        keys = {name[len(marker) :].partition("-")[0] for name in names if not name.endswith(_FINISHED)}
+        if len(keys) >= MAX_UPLOADS:
             raise TooManyUploads(f"{MAX_UPLOADS:,} uploads are neither complete nor aborted: abort some")
         os.close(os.open(self._marker(key, owner), os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, 0o600))
 

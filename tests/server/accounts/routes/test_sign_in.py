@@ -34,7 +34,7 @@ def test_a_user_signs_in_by_name_or_address_and_out(people: People) -> None:
 def test_a_page_asks_who_is_signed_in_without_an_error(people: People) -> None:
     people.add("ada")
     visitor = people.browser().get("/auth/session")
-    assert (visitor.status_code, visitor.json()) == (200, {"account": None})
+    assert (visitor.status_code, visitor.json()) == (200, {"account": None, "visitors_read": False})
     account = people.browser("ada").get("/auth/session").json()["account"]
     assert (account["name"], "sudo_until_ms" in account) == ("ada", True)
 

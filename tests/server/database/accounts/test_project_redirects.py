@@ -85,7 +85,7 @@ def test_a_project_that_is_removed_for_good_leaves_no_address(
 
 
 def test_a_change_that_fails_changes_nothing(accounts: AccountStore, vision: int, digits: int) -> None:
-    accounts.owned_projects.create(vision, "letters", CLI, T0)
+    letters = accounts.owned_projects.create(vision, "letters", CLI, T0)
     before, events = accounts.owned_projects.get(digits), len(accounts.audit.page(AuditFilter(), 100))
     with pytest.raises(NameTaken, match="'letters' already exists"):
         accounts.owned_projects.update(
@@ -95,4 +95,7 @@ def test_a_change_that_fails_changes_nothing(accounts: AccountStore, vision: int
     assert accounts.project_redirects.target(vision, "digits", T0) is None
     assert len(accounts.audit.page(AuditFilter(), 100)) == events
     with pytest.raises(NameTaken, match="'letters' already exists"):
+        accounts.owned_projects.create(vision, "letters", CLI, T0)
+    accounts.owned_projects.trash(letters.id, CLI, T0)
+    with pytest.raises(NameTaken, match="a deleted project has the name 'letters': restore it"):
         accounts.owned_projects.create(vision, "letters", CLI, T0)

@@ -233,6 +233,8 @@ def test_uploads_without_end_are_refused(
     refused = upload.call("create")
     assert (refused.status_code, "abort some" in refused.json()["message"]) == (400, True), refused.text
     upload.call("abort", upload_id=upload.made["upload_id"])
+    complete = Multipart(http, root)
+    assert complete.complete([complete.put(1, b"all")]).status_code == 200
     assert upload.call("create").status_code == 200
 
 

@@ -102,10 +102,13 @@ def test_search(client: MlflowClient) -> None:
         client.search_registered_models("nme = 'a'")
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a:b", "..", "x" * 300, "\x00"])
+@pytest.mark.parametrize("name", ["", "a/b", "a:b", "..", "x" * 300, "\x00", "a\u202eb"])
 def test_names_that_are_refused(call: Call, name: str) -> None:
-    status, error = call("POST", "registered-models/create", name=name)
-    assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    call("POST", "registered-models/create", name="renamed")
+    for sent in ({"name": name}, {"name": "renamed", "new_name": name}):
+        path = "registered-models/rename" if "new_name" in sent else "registered-models/create"
+        status, error = call("POST", path, **sent)
+        assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE"), sent
 
 
 @pytest.mark.parametrize("alias", ["", "latest", "v1", "a b", "x" * 300])

@@ -65,6 +65,7 @@ class SessionAccount(ResponseBody):
     """Who is signed in. `account`: null for a visitor."""
 
     account: Identified | None
+    visitors_read: bool = Field(default=False, description="For a visitor: whether anything may be read.")
 
 
 class DeletionTime(ResponseBody):
@@ -121,7 +122,7 @@ def who_am_i(requester: TheRequester, access: TheAccess) -> Identified:
 def session(requester: TheRequester, access: TheAccess) -> SessionAccount:
     """Who is signed in: `account` as in `GET /account`, null for a visitor."""
     if requester.user_id is None:
-        return SessionAccount(account=None)
+        return SessionAccount(account=None, visitors_read=access.directory.policies().anonymous_read)
     return SessionAccount(account=who_am_i(requester, access))
 
 

@@ -422,9 +422,7 @@ def ensure_collection(
     if existing is None:
         if kind == "portfolio":
             without_hidden_characters("name of a portfolio", name)
-        refusal = f"the project has {MAX_COLLECTIONS:,} collections of artifacts: delete one first"
-        theirs = columns.project_id == project_id
-        check_room(connection, artifact_collection, MAX_COLLECTIONS, refusal, theirs, owner_id=project_id)
+        check_collections(connection, project_id)
         row = {"project_id": project_id, "kind": kind, "name": name, "type": type, "next_version": first}
         row |= {"description": "", "tags": "[]", "created_ms": now_ms, "updated_ms": now_ms}
         add_rows(connection, artifact_collection, [row])
@@ -450,3 +448,10 @@ def get_collection(connection: Connection, collection_id: int) -> Collection:
 def _touch(connection: Connection, collection_id: int, now_ms: int) -> None:
     same = artifact_collection.c.id == collection_id
     connection.execute(update(artifact_collection).where(same).values(updated_ms=now_ms))
+
+
+def check_collections(connection: Connection, project_id: int) -> None:
+    """Raise LimitReached if a project has as many collections as it may have."""
+    refusal = f"the project has {MAX_COLLECTIONS:,} collections of artifacts: delete one first"
+    theirs = artifact_collection.c.project_id == project_id
+    check_room(connection, artifact_collection, MAX_COLLECTIONS, refusal, theirs, owner_id=project_id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
@@ -177,10 +178,8 @@ class ModelRegistry:
         self.require(Action.REGISTRY_LINK)
         owner = ProjectOwner(self.home, self._requester.user_id, None if self.home is None else "team")
         by = Changer() if self._is_operator else Changer(self._requester.actor)
-        try:
+        with _naming(name):
             self.table.create(owner, name, description, tags, self.now_ms, by)
-        except NameTaken:
-            raise _name_taken_error(name) from None
         self._access.rights_changed()
         return self.find(name)
 
@@ -194,9 +193,8 @@ class ModelRegistry:
         registry, dot, rest = name.partition(".")
         inside = bool(dot) and model.name.startswith(f"{registry}.")
         try:
-            self.table.rename(model, rest if inside else name, self.now_ms)
-        except NameTaken:
-            raise _name_taken_error(name) from None
+            with _naming(name):
+                self.table.rename(model, rest if inside else name, self.now_ms)
         except UnknownArtifact:  # another request was faster
             raise _unknown_model(model.name) from None
         return self.find(name)
@@ -297,8 +295,16 @@ def _unknown_model(name: str) -> MlflowError:
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
 
 
-def _name_taken_error(name: str) -> MlflowError:
-    return MlflowError(RESOURCE_ALREADY_EXISTS, f"Registered Model (name={name}) already exists.")
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Raise what a model of this name could not be stored for as errors of MLflow."""
+    try:
+        yield
+    except NameTaken:
+        text = f"Registered Model (name={name}) already exists."
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, text) from None
+    except ValueError as error:
+        raise invalid(str(error)) from None
 
 
 @immediate

@@ -58,8 +58,8 @@ class RunEdits:
             except OSError as error:
                 self._drop(run_id)
                 raise CannotWrite(
-                    f"{folder}: {error.strerror or error}: the run was not changed. Its runs can be read; to "
-                    "edit them, start `runvitals ui` as a user who may write to this folder"
+                    f"{folder}: {error.strerror or error}: the run was not changed; a user who may write to "
+                    "this folder can change it"
                 ) from error
 
         self._recorded(run_id)

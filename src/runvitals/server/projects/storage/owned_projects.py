@@ -142,7 +142,7 @@ class OwnedProjectTable(StoredTable):
         # One after the other, so that only one of two creates a name.
         connection.execute(select(entity.c.id).where(entity.c.id == entity_id).with_for_update())
         if find_projects(connection, [key]):
-            raise NameTaken(f"the project {key[1]!r} already exists")
+            raise _name_taken(connection, *key)
         number = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
         connection.execute(update(project).where(project.c.id == number).values(description=text))
         row = _detail(connection, number)
@@ -346,7 +346,14 @@ def _change(connection: Connection, before: ProjectDetail, changed: dict[str, An
     except IntegrityError:
         if "name" not in changed:
             raise
-        raise NameTaken(f"the project {changed['name']!r} already exists") from None
+        raise _name_taken(connection, before.entity_id, changed["name"]) from None
+
+
+def _name_taken(connection: Connection, entity_id: int, name: str) -> NameTaken:
+    same = (project.c.entity_id == entity_id, project.c.name == name, project.c.deleted_ms.is_not(None))
+    if connection.execute(select(project.c.id).where(*same)).first() is None:
+        return NameTaken(f"the project {name!r} already exists")
+    return NameTaken(f"a deleted project has the name {name!r}: restore it, or choose another name")
 
 
 def _add_self(connection: Connection, project_id: int, by: Actor, now_ms: int) -> None:

@@ -14,7 +14,7 @@ from runvitals.model.artifact_names import LATEST, checked_aliases, checked_labe
 from runvitals.model.artifacts import UnknownArtifact
 from runvitals.model.hidden_characters import without_hidden_characters
 from runvitals.model.registry_names import MODELS, PREFIX, project_of_registry, registry_name
-from runvitals.server.artifacts.storage.collections import CollectionTable
+from runvitals.server.artifacts.storage.collections import CollectionTable, check_collections
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.stored_json import stored_list, stored_object
@@ -121,7 +121,7 @@ class RegisteredModelTable:
 
         Raises:
             NameTaken: the registry has a collection of this name.
-            ValueError: no collection can have the name.
+            ValueError: no collection can have the name, or the registry has too many.
         """
         values = {
             "kind": "portfolio",
@@ -137,6 +137,7 @@ class RegisteredModelTable:
 
         def work(connection: Connection) -> int:
             project_id = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
+            check_collections(connection, project_id)
             added = artifact_collection.insert().values({**values, "project_id": project_id})
             try:
                 number = int(connection.execute(added.returning(artifact_collection.c.id)).scalar_one())

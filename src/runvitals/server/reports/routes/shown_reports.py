@@ -28,7 +28,13 @@ _RIGHTS: Final = {
     "follow": Action.REPORT_FOLLOW,
 }
 _MAX_MARKUP: Final = 2_500_000
-_MARKS: Final = {"[": 25, **dict.fromkeys("*_`<|\n~", 15)}
+_MARKS: Final = {
+    **dict.fromkeys("$@", 60),
+    **dict.fromkeys("_~`\n", 40),
+    **dict.fromkeys("[!*", 30),
+    "<": 15,
+    "|": 15,
+}
 
 
 def marks_of(access: AccessControl, requester: Requester) -> ReportMarks:
