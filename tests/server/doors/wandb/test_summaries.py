@@ -147,6 +147,20 @@ def test_keys_of_the_history_have_the_last_values(door: Door) -> None:
     }
 
 
+def test_a_client_that_was_killed_early_goes_on_after_its_rows(door: Door) -> None:
+    """Its only summary was sent before the values were in it."""
+    door.begin()
+    send(
+        door,
+        rows=[{"_step": step, "loss": 2.0 - step} for step in range(2)],
+        summary={"_wandb": {"runtime": 0}},
+    )
+    assert read(door) == {"_wandb": {"runtime": 0}, "loss": 1.0}
+    query = "query($p: String, $r: String!) { model(name: $p) { bucket(name: $r) { historyTail } } }"
+    data = door.graphql(query, p="digits", r=door.run)["data"]
+    assert [json.loads(row) for row in json.loads(data["model"]["bucket"]["historyTail"])] == [{"_step": 1}]
+
+
 def test_of_several_clients_none_deletes_what_others_sent(door: Door) -> None:
     clients = [{"x-wandb-async-client-id": name} for name in ("a", "b")]
     for number, client in enumerate(clients):

@@ -87,6 +87,8 @@ def bucket(
         context.services.resuming_clients.note_synced(context.requester, run_id)
         summary, lines = {key: value for key, value in summary.items() if key != STEP}, 0
     tail = {key: value for key, value in summary.items() if _is_own(key, value)}
+    if lines:
+        tail |= _last_step(context, run_id, tail.get(STEP, 0))
     about = sections.shared.get("run", {})
     return {
         "id": node_id("Run", run_id),
@@ -104,6 +106,17 @@ def bucket(
         "tags": about.get("tags", []),
         "notes": about.get("notes", ""),
     }
+
+
+def _last_step(context: GraphQLContext, run_id: int, step: float) -> dict[str, float]:
+    """Return the last step of a run as in a row. `step`: that of its summary.
+
+    A client that was killed may have sent rows that its last summary does not know.
+    """
+    extent = context.services.library.logged_extents([run_id]).get(run_id)
+    if extent is None or extent.last_step is None:
+        return {}
+    return {STEP: max(int(extent.last_step), step)}
 
 
 def _is_own(key: str, value: Any) -> bool:

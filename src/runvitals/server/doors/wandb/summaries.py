@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Set
 from typing import Any, Final, NamedTuple
 
 from runvitals.model.names import name_fault, sanitized_name
-from runvitals.server.doors.wandb.history_rows import json_safe
+from runvitals.server.doors.wandb.history_rows import STEP, json_safe
 from runvitals.server.doors.wandb.run_ids import SECTION
 from runvitals.server.runs.storage.search_columns import DELETED, LOGGED
 from runvitals.server.runs.storage.sections import RunSections
@@ -97,7 +97,7 @@ def summary_of(sections: RunSections) -> dict[str, Any]:
     shared = sections.shared
     own, changed, logged = (shared.get(name, {}) for name in (SECTION, SUMMARY, LOGGED))
     sent = shared.get(FORM, {})
-    rows_count = bool(own.get(OUTDATED)) or not sent
+    rows_count = bool(own.get(OUTDATED)) or not _knows_rows(sent)
     summary: dict[str, Any] = {**own.get(SUMMARY, {}), **sent}
     summary_leaves = leaves(summary)
     for name, leaf in summary_leaves.items():
@@ -111,6 +111,11 @@ def summary_of(sections: RunSections) -> dict[str, Any]:
         for name, value in others.items()
         if name not in summary_leaves and (name in changed or name not in deleted)
     }
+
+
+def _knows_rows(sent: Mapping[str, Any]) -> bool:
+    """Return whether a summary has values: the first one of a client is sent before they are in it."""
+    return STEP in sent or bool(leaves(sent))
 
 
 def _replaced(values: Mapping[str, Any], path: tuple[str, ...], value: Any) -> dict[str, Any]:
@@ -164,7 +169,7 @@ def changed_summary(
         FORM: {key: value for key, value in sent.items() if key not in form or form[key] != value},
     }
     removed: dict[str, list[str]] = {DELETED: sorted(deleted.keys() & after.keys())}
-    if complete:
+    if complete and (_knows_rows(sent) or not logged):
         before = leaves({**own.get(SUMMARY, {}), **form})
         missing = (before.keys() | set(logged)) - after.keys()
         sections[DELETED] = dict.fromkeys(sorted(missing - deleted.keys()), True)
