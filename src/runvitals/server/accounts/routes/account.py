@@ -65,7 +65,9 @@ class SessionAccount(ResponseBody):
     """Who is signed in. `account`: null for a visitor."""
 
     account: Identified | None
-    visitors_read: bool = Field(False, description="For a visitor: whether there is anything to read.")
+    visitors_read: bool = Field(
+        default=False, description="For a visitor: whether there is anything to read."
+    )
 
 
 class DeletionTime(ResponseBody):
