@@ -145,7 +145,7 @@ def test_a_password_comes_from_stdin(command: Command, where: str, monkeypatch: 
     assert Passwords().check("correct horse battery", stored.hash)
     monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
     assert "too short" in command("user", "password", "ada", status=1)
-    assert command("user", "reset-link", "ada").startswith("/-/reset#")
+    assert command("user", "reset-link", "ada").startswith("ADDRESS-OF-THE-SERVER/-/reset#")
 
 
 def test_errors_are_one_line(command: Command) -> None:

@@ -81,7 +81,7 @@ def test_users(command: Command, answers: Callable[[str], int]) -> None:
         "bob has now: role member, access viewer, billing none"
     ]
     (link,) = command("user", "reset-link", "bob")
-    assert link.startswith("/-/reset#")
+    assert link.startswith("ADDRESS-OF-THE-SERVER/-/reset#")
     command("user", "create", "mallory")
     assert command("user", "delete", "mallory", "--confirm", "mallory") == ["the account mallory is deleted"]
 

@@ -41,9 +41,18 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         (["runvitals", "findings", "--js"], "--json"),
         (["runvitals", "store", "com"], "compact"),
         (["runvitals", "export", "--format", "js"], "jsonl"),
+        (["runvitals", "leet", "inspect", "b"], "brave-otter-1"),
     ],
 )
-def test_bash_completes(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash_completes(
+    words: list[str],
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path))
+    (tmp_path / "runs" / "brave-otter-1").mkdir(parents=True)
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     quoted = " ".join(f"'{word}'" for word in words)
@@ -75,6 +84,17 @@ def test_shells_list_the_runs_of_a_folder(
     done = subprocess.run([shell, "-c", command], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert {"abc1", "abd-2"} <= set(done.stdout.split()), done.stderr
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("reading", ["source ./script", 'eval "$(cat script)"', "source <(cat script)"])
+def test_zsh_reads_the_script(reading: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("this machine has no zsh")
+    assert main(["completion", "zsh"]) == 0
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    command = f"autoload -U compinit; compinit -u -D; {reading}; print $_comps[runvitals]"
+    done = subprocess.run(["zsh", "-fc", command], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.stdout, done.stderr) == ("_shtab_runvitals\n", "")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

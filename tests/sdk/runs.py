@@ -54,7 +54,9 @@ class Journals:
     def monitors(self) -> list[int]:
         """Pids of the monitors that write into this folder."""
         pids = [pid for pid in _pids() if self._is_monitor(Path("/proc") / str(pid))]
-        return [pid for pid in pids if not _is_named_monitor(_parent(pid))]  # not a child that gathers facts
+        parents = {pid: _parent(pid) for pid in pids}
+        # Not a child that gathers facts, and may have ended meanwhile.
+        return [pid for pid, by in parents.items() if by is not None and not _is_named_monitor(by)]
 
     def _is_monitor(self, process: Path) -> bool:
         if not _is_named_monitor(int(process.name)):
@@ -85,11 +87,11 @@ def _target(descriptor: Path) -> str:
         return ""  # closed since it was listed
 
 
-def _parent(pid: int) -> int:
+def _parent(pid: int) -> int | None:
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:
-        return 0
+        return None
 
 
 def _pids() -> Iterator[int]:

@@ -262,3 +262,18 @@ def test_what_is_shown_of_a_long_transfer(stream: io.StringIO, expected: str) ->
     assert stream.getvalue().startswith(expected)
     progress.end()
     assert stream.getvalue().endswith("left\n")
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(20, "downloading: 1 of 4"), (80, None), (0, None)])
+def test_a_bar_stays_in_one_line(columns: int, shown: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "get_terminal_size", lambda fd: os.terminal_size((columns, 24)))
+    stream = Terminal()
+    monkeypatch.setattr(stream, "fileno", lambda: 1)
+    now = [0.0]
+    progress = TransferProgress("downloading", 20_000_000, 4, stream=stream, clock=lambda: now[0])
+    now[0] = 10.0
+    progress.add(5_000_000, 1)
+    line = stream.getvalue().removeprefix("\r\x1b[K")
+    assert shown is None or line == shown
+    assert not columns or len(line) < columns
+    assert "left" in line or columns == 20

@@ -9,7 +9,7 @@ import pytest
 from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.settings import opened_smtp_url
 from runvitals.server.settings_file import read_settings_file
-from runvitals.server.sign_on.providers import providers_of
+from runvitals.server.sign_on.providers import client_secret, providers_of
 from tests.server.accounts.routes.people import serving_people
 
 BOX = SecretBox({"k": bytes(32)})
@@ -47,8 +47,8 @@ def test_a_whole_file(tmp_path: Path) -> None:
     assert (settings["name"], settings["url"]) == ("The lab", "https://runs.lab.example")
     assert settings["signup_domains"] == ["lab.example"]
     assert opened_smtp_url(settings["smtp_url"], BOX) == "smtps://runs:p4ss@mail.lab.example"
-    provider = providers_of(settings, BOX)["lab"]
-    assert (provider.client_secret, provider.admin_group) == ("hunter2", "chiefs")
+    provider = providers_of(settings)["lab"]
+    assert (client_secret(settings, provider, BOX), provider.admin_group) == ("hunter2", "chiefs")
     assert provider.memberships(["eyes"]) == {"vision": "member"}
     assert "hunter2" not in repr(settings)
 

@@ -116,10 +116,29 @@ class WorkProgress:
         line = self.text()
         if self._is_terminal:
             filled = _BAR if not self._total else min(_BAR, _BAR * self._done // self._total)
-            line = f"{_CLEAR}{fitting('█' * filled + '░' * (_BAR - filled), self._stream)} {line}"
+            bar = fitting("█" * filled + "░" * (_BAR - filled), self._stream)
+            line = _CLEAR + _in_one_line(bar, line, self._columns())
         self._last_line = line
         self._stream.write(line + end)
         self._stream.flush()
+
+    def _columns(self) -> int:
+        """Return the width of the terminal, which may change; 0 if it does not say so."""
+        try:
+            return os.get_terminal_size(self._stream.fileno()).columns
+        except OSError:
+            return 0
+
+
+def _in_one_line(bar: str, text: str, columns: int) -> str:
+    """Return a bar and a text as far as one line has room: what goes on in the next one cannot be cleared.
+
+    Example:
+        >>> _in_one_line("##--", "importing: 5 of 12", 40), _in_one_line("##--", "importing: 5 of 12", 20)
+        ('##-- importing: 5 of 12', 'importing: 5 of 12')
+    """
+    whole = f"{bar} {text}"
+    return whole if not columns or len(whole) < columns else text[: columns - 1]
 
 
 class TransferProgress(WorkProgress):

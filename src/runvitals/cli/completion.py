@@ -15,8 +15,9 @@ _SHELLS = ("bash", "zsh", "fish")
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `runvitals completion`."""
     parser.description = (
-        'bash: add eval "$(runvitals completion bash)" to ~/.bashrc. zsh: write it to a file '
-        "_runvitals in a folder of $fpath. fish: write it to ~/.config/fish/completions/runvitals.fish."
+        'bash: add eval "$(runvitals completion bash)" to ~/.bashrc. zsh: eval "$(runvitals completion zsh)" '
+        "in ~/.zshrc, after compinit; or write it to a file _runvitals in a folder of $fpath. fish: write it "
+        "to ~/.config/fish/completions/runvitals.fish."
     )
     parser.add_argument("shell", choices=_SHELLS)
 
@@ -29,10 +30,14 @@ def run(arguments: argparse.Namespace) -> int:
     folders, files = dict.fromkeys(("DIR", "FOLDER"), shtab.DIRECTORY), dict.fromkeys(_FILES, shtab.FILE)
     _complete(parser, {**folders, **files, "RUN": _RUNS})
     function = _FUNCTIONS[arguments.shell].replace("FOLDER", shlex.quote(data_dir()))
-    print(shtab.complete(parser, arguments.shell, preamble=function))
+    script = shtab.complete(parser, arguments.shell, preamble=function)
+    print(script.replace(_EVALUATED_BY_ZSH, _READ_BY_ZSH))
     return 0
 
 
+_EVALUATED_BY_ZSH: Final = "$zsh_eval_context[-1] == eval"
+_READ_BY_ZSH: Final = '"$funcstack[1]" != _runvitals'
+"""When the script of zsh is not called as a function of $fpath: also by `source`, which shtab forgets."""
 _FILES: Final = ("FILE", "PATH", "SOURCE")
 _RUNS: Final = {"bash": "_runvitals_runs", "zsh": "_runvitals_runs", "fish": "(_runvitals_runs)"}
 _FUNCTIONS: Final = {
@@ -75,5 +80,8 @@ def _complete(parser: argparse.ArgumentParser, by_metavar: dict[str, Any]) -> No
         if isinstance(action, argparse._SubParsersAction):
             for command in action.choices.values():
                 _complete(command, by_metavar)
-        elif isinstance(action.metavar, str) and action.metavar in by_metavar:
-            action.complete = by_metavar[action.metavar]  # type: ignore[attr-defined]
+        elif isinstance(action.metavar, str):
+            names = action.metavar.replace("|", " ").replace(",", " ").split()
+            known = [name for name in ("RUN", *names) if name in names and name in by_metavar]
+            if known:
+                action.complete = by_metavar[known[0]]  # type: ignore[attr-defined]

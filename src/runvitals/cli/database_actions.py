@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,9 @@ def make_reset_link(accounts: AccountStore, arguments: argparse.Namespace, by: A
     secret = accounts.one_time_tokens.create("reset_password", now_ms, user_id=user.id)
     accounts.audit.record(now_ms, by, "user.password_reset_link", target=user.name)
     path = f"/-/reset#{secret}"
-    return Outcome(str(accounts.settings.all().get("url") or "").rstrip("/") + path, {"path": path})
+    url = os.environ.get("RUNVITALS_URL") or accounts.settings.all().get("url")
+    server = str(url or "ADDRESS-OF-THE-SERVER").rstrip("/")  # it may be in a file that only the server reads
+    return Outcome(server + path, {"path": path})
 
 
 def remove_second_factor(

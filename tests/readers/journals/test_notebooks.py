@@ -98,5 +98,5 @@ def test_plots(run: OpenRun) -> None:
     assert axes.lines[0].get_ydata().tolist() == [1.0, 0.5, 1 / 3]
     assert [chart.get_title(loc="left") for chart in run.metrics().plot()] == ["cpu (%)", "gpu.0.gpu (%)"]
     pyplot.close("all")
-    with pytest.raises(LookupError, match="no numbers"):
-        run.history().plot("nothing")
+    with pytest.raises(LookupError, match=r"no numbers were logged under 'nothing'; what was logged: .*loss"):
+        run.history().plot("loss", "nothing")

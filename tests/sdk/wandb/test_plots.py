@@ -221,6 +221,8 @@ def test_charts_of_scikit_learn(tmp_path: Path) -> None:
     clusters = KMeans(3, n_init=1).fit(x)
     runvitals.sklearn.plot_clusterer(clusters, x, clusters.labels_)
     runvitals.sklearn.plot_silhouette(clusters, x, [f"cluster {label}" for label in clusters.labels_])
+    for names in (["one"], list("abcdefgh")):  # too few, and too many, which W&B's takes
+        runvitals.sklearn.plot_feature_importances(model, names)
     run.finish()
     read = runvitals.open_run(run.id, str(tmp_path))
     logged = {key.key: read.media(key.key)[0].items[0] for key in read.media_keys()}

@@ -39,6 +39,12 @@ def test_other_errors_are_no_full_disk(tmp_path: Path) -> None:
     space = DiskSpace(str(tmp_path), lambda: 0)
     with pytest.raises(FileNotStored, match="Permission denied"), space.writing():
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    assert (space.problem(), space.warning()) == (None, None)
+    assert (space.problem(), space.warning()) == (
+        None,
+        "the last file could not be stored: Permission denied",
+    )
     with pytest.raises(StoreError, match="of the samples"), space.writing():
         raise StoreError("an error of the samples")
+    with space.writing():
+        pass
+    assert space.warning() is None

@@ -47,7 +47,7 @@ def test_panels_show_the_fields_of_all_runs(page: Browser, folder: Path) -> None
     assert "yellow is better" in page.text("[data-panel=axes]")
     page.wait("document.querySelector('[data-panel=causes] tbody tr')")
     assert page.text("[data-panel=causes] tbody td").startswith("lr")
-    assert "r² 1.00, n 23" in page.text("[data-panel=dots]")
+    page.wait("document.querySelector('[data-panel=dots]').innerText.includes('r² 1.00, n 23')")
     assert "Fit (log x, log y)" in page.text("[data-panel=dots]")
     keep_picture(page, "field-panels")
 

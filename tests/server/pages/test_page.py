@@ -96,6 +96,8 @@ def drawn_pixels(page: Browser, title: str) -> int:
 
 
 WHERE = "document.querySelectorAll('.where')"
+SELECTED = "document.querySelector('.u-select')"
+DRAWN = "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
 
 
 def x_labels(page: Browser) -> str:
@@ -182,11 +184,17 @@ def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
 
     left, top, width, height = page.box("figure .u-over")
     y = top + height / 2
-    page.mouse("mouseMoved", left + width * 0.2, y)
-    page.mouse("mousePressed", left + width * 0.2, y, clicks=1)
-    for share in (0.22, 0.25, 0.3):
-        page.mouse("mouseMoved", left + width * share, y, clicks=1)
-    page.wait("parseFloat(document.querySelector('.u-select').style.width) > 20")
+
+    def selected() -> bool:
+        """Begin to drag. A chart that is drawn anew just then ends that: again, as a person would."""
+        page.mouse("mouseReleased", left + width * 0.2, y, clicks=1)
+        page.mouse("mouseMoved", left + width * 0.2, y)
+        page.mouse("mousePressed", left + width * 0.2, y, clicks=1)
+        for share in (0.22, 0.25, 0.3):
+            page.mouse("mouseMoved", left + width * share, y, clicks=1)
+        return bool(page.evaluate(f"{DRAWN}.then(() => parseFloat({SELECTED}?.style.width) > 20)"))
+
+    eventually(selected)
     page.mouse("mouseReleased", left + width * 0.3, y, clicks=1)
     assert "shown" in page.text(".zoomed")
     # 200 s to 300 s: the middle is at 250 s, of every chart, once it is drawn anew.

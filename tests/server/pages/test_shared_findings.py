@@ -48,9 +48,16 @@ def page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa: F811
         yield browser
 
 
-def lose(people: People, uid: str, project: str, **hours: float) -> None:
-    """A run of bob that lost hours to causes, each on a host of its own."""
-    team, bob = people.accounts.teams.by_name("vision").id, people.accounts.users.by_name("bob").id
+def own_team(people: People, name: str) -> int:
+    """A new team that bob administers, with runs that are in no numbers of other tests."""
+    bob = people.accounts.users.by_name("bob").id
+    return people.accounts.teams.create(name, CLI, people.now_ms, administrator=bob).id
+
+
+def lose(people: People, uid: str, project: str, team: int | None = None, **hours: float) -> None:
+    """A run of bob in a team, usually vision, that lost hours to causes, each on a host of its own."""
+    bob = people.accounts.users.by_name("bob").id
+    team = people.accounts.teams.by_name("vision").id if team is None else team
     store = people.served.metadata_store
     registration = WriterRegistration(uid, "monitor.node1.1", project, sender=Sender(team, author_id=bob))
     now_ms = people.now_ms
@@ -124,12 +131,12 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
 
 
 def test_a_run_behind_a_cause_opens_at_its_finding(page: Browser, people: People) -> None:
-    lose(people, "badger-1", "forest", hang=12.0, idle=1.0)
+    lose(people, "badger-1", "forest", own_team(people, "woods"), hang=12.0, idle=1.0)
     signed_in(page, "bob")
-    page.open("/vision/forest/findings?cause=hang")
+    page.open("/woods/forest/findings?cause=hang")
     click(page, ".causes li li a", "badger-1")
     shown(page, "What decided: hang")
-    assert page.evaluate("location.pathname") == "/vision/forest/runs/badger-1/system"
+    assert page.evaluate("location.pathname") == "/woods/forest/runs/badger-1/system"
     from_ms = people.now_ms - 10 * HOUR_MS
     asked = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
     assert asked["finding"] == f"hang~{from_ms}"
@@ -140,12 +147,12 @@ def test_a_run_behind_a_cause_opens_at_its_finding(page: Browser, people: People
 def test_billing_readers_see_all_teams_and_only_links_to_what_they_may_read(
     page: Browser, people: People
 ) -> None:
-    lose(people, "heron-1", "birds", hang=30.0)
+    lose(people, "heron-1", "birds", own_team(people, "nests"), hang=30.0)
     signed_in(page, "rita")
     page.open("/-/billing/lost-time")
     shown(page, "By team and project")
     click(page, ".causes > li > button .title", "The training hangs")
-    click(page, ".causes li li button .title", "vision")
+    click(page, ".causes li li button .title", "nests")
     shown(page, "birds\n30 h · 1 run")
     assert page.evaluate("document.querySelectorAll('main .card a').length") == 0
     keep_picture(page, "lost-organisation")
@@ -223,13 +230,12 @@ IDLE = Finding(
 )
 
 
-@pytest.fixture
-def going_on(people: People) -> int:
-    """The id of a run of bob that goes on; named live."""
-    team, bob = people.accounts.teams.by_name("vision").id, people.accounts.users.by_name("bob").id
+def going_on(people: People, run: str, project: str) -> int:
+    """A new run of bob that goes on, in a project and a team of their own; returns its number."""
+    bob, team = people.accounts.users.by_name("bob").id, own_team(people, project)
     store = people.served.metadata_store
     registration = WriterRegistration(
-        "live", "monitor.node1.1", "marsh", interval_s=3600, sender=Sender(team, author_id=bob)
+        run, "monitor.node1.1", project, interval_s=3600, sender=Sender(team, author_id=bob)
     )
     [writer] = store.writers.join([registration], people.now_ms - HOUR_MS)
     store.writers.record_heartbeats([WriterHeartbeat(writer.writer_id, people.now_ms, people.now_ms)])
@@ -249,42 +255,36 @@ def keep(people: People, run_id: int, *findings: Finding) -> None:
     people.served.app.services.findings.keep(judged)
 
 
-def test_a_finding_opens_grows_and_closes_while_one_looks(
-    page: Browser,
-    people: People,
-    going_on: int,
-) -> None:
-    keep(people, going_on)
+def test_a_finding_opens_grows_and_closes_while_one_looks(page: Browser, people: People) -> None:
+    run = going_on(people, "live", "marsh")
+    keep(people, run)
     signed_in(page, "bob")
-    page.open("/vision/marsh/runs/live")
+    page.open("/marsh/marsh/runs/live")
     shown(page, "Healthy.", ".verdict")
     page.wait("document.querySelector('.link.open')")
     idle = replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS)
-    keep(people, going_on, idle)
+    keep(people, run, idle)
     shown(page, "The GPU is idle.", ".verdict .text")
     click(page, ".verdict button", "What decided")  # it came meanwhile, and takes one line until it is opened
     shown(page, "since ", ".verdict")
     notices = "[...document.querySelectorAll('main > .notice')].map(e => e.innerText).join()"
     assert "idle" not in page.evaluate(notices)  # the verdict says it, and no notice repeats it
     keep_picture(page, "finding-live")
-    keep(people, going_on, replace(idle, text="The GPU is idle, still.", device_hours=2.0))
+    keep(people, run, replace(idle, text="The GPU is idle, still.", device_hours=2.0))
     shown(page, "The GPU is idle, still.", ".verdict .text")
     shown(page, "2.0 device-hours lost", ".verdict")
-    keep(people, going_on, replace(idle, to_ms=people.now_ms - 10 * MINUTE_MS, text="The GPU was idle."))
+    keep(people, run, replace(idle, to_ms=people.now_ms - 10 * MINUTE_MS, text="The GPU was idle."))
     shown(page, "for 10 min 00 s", ".verdict")
     assert page.evaluate("document.querySelectorAll('.verdict .severity').length") == 1
 
 
-def test_a_table_of_runs_is_filtered_by_findings(
-    page: Browser,
-    people: People,
-    going_on: int,
-) -> None:
-    keep(people, going_on, replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS))
+def test_a_table_of_runs_is_filtered_by_findings(page: Browser, people: People) -> None:
+    run = going_on(people, "listed", "swamp")
+    keep(people, run, replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS))
     signed_in(page, "bob")
-    page.open("/vision/marsh/findings?cause=idle")
+    page.open("/swamp/swamp/findings?cause=idle")
     click(page, ".causes a", "All runs with this finding")
     names = "[...document.querySelectorAll('tbody .name')].map(e => e.innerText.split('\\n')[0]).sort()"
-    page.wait(f"{names}.join() === 'live'")
-    page.open("/vision/marsh/runs?q=finding:hang")
+    page.wait(f"{names}.join() === 'listed'")
+    page.open("/swamp/swamp/runs?q=finding:hang")
     page.wait("document.querySelector('main')?.innerText.includes('No runs')")

@@ -13,8 +13,10 @@ import pytest
 from runvitals.model.local_path import local_path
 from runvitals.server.account_store import AccountStore
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.sign_on.discovery import ProviderFailed
 from runvitals.server.sign_on.outcomes import Linked, LinkNeeded, Outcome, Refused, SignedIn
+from runvitals.server.sign_on.providers import stored_providers
 from runvitals.server.sign_on.sign_on import SingleSignOn, UnknownProvider
 from runvitals.store.errors import NoLongerValid
 from tests.patience import PATIENCE_S
@@ -581,6 +583,17 @@ class TestProvider:
         site.answers[DISCOVERY] = found
         clocks.now_ms += 5000
         assert sso.start("lab").url
+
+    def test_without_its_key_file_a_server_still_names_its_providers(
+        self, configure: Configure, accounts: AccountStore
+    ) -> None:
+        sso, box = configure(), SecretBox({"other": bytes(32)})
+        lab = {"id": "lab", "label": "Lab", "kind": "oidc", "issuer": "https://idp.example"}
+        stored = stored_providers([{**lab, "client_id": "x", "client_secret": "y"}], [], box)
+        accounts.settings.put({"providers": stored}, CLI, T0, secret=frozenset(("providers",)))
+        assert [provider.label for provider in sso.providers()] == ["Lab"]
+        with pytest.raises(ProviderFailed, match="enter it again"):
+            sso.start("lab")
 
     def test_unknown_providers(self, configure: Configure) -> None:
         sso = configure()

@@ -85,6 +85,8 @@ def test_what_cannot_be_answered(tmp_path: Path) -> None:
     async def read() -> None:
         async with Client(served(tmp_path)) as client:
             assert (await ask(client, "show_run", run="latest"))["id"] in ("abc", "other")
+            assert len((await ask(client, "list_runs", filter=None, limit=None, project=None))["runs"]) == 2
+            assert "run\n  Field required" in await refusal(client, "show_run", run=None)
             assert "2 runs have the id or name 'first try'" in await refusal(
                 client, "show_run", run="first try"
             )

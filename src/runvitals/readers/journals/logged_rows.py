@@ -9,6 +9,7 @@ from typing import Any
 from runvitals.readers.journals import data_frames, html_views, plots
 from runvitals.readers.journals.history import numbers
 
+_NAMED = 20  # names in an error
 _SHOWN_ROWS = 10
 
 
@@ -63,9 +64,14 @@ class LoggedCalls(list[LoggedRow]):
 
         Raises:
             ModuleNotFoundError: neither is installed.
-            LookupError: no numbers were logged under these names.
+            LookupError: no numbers were logged under one of these names.
         """
-        return plots.plot(self._charts(names), "step")
+        charts = self._charts(names)
+        missing = ", ".join(repr(name) for name in names if name not in charts)
+        if missing:
+            others = ", ".join(list(self._charts(()))[:_NAMED]) or "nothing"
+            raise LookupError(f"no numbers were logged under {missing}; what was logged: {others}")
+        return plots.plot(charts, "step")
 
     def _charts(self, names: Sequence[str]) -> dict[str, list[plots.PlottedLine]]:
         lines: dict[str, dict[tuple[str, int | None], tuple[list[Any], list[float]]]] = {}

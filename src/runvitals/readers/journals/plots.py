@@ -29,7 +29,7 @@ def plot(charts: Mapping[str, Sequence[PlottedLine]], x_label: str) -> Any:
         LookupError: there is nothing to draw.
     """
     if not charts:
-        raise LookupError("there are no numbers to plot under these names")
+        raise LookupError("there are no numbers to plot")
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError:

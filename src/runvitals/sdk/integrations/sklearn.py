@@ -108,7 +108,11 @@ def plot_feature_importances(
     title: str = "Feature importances",
     max_num_features: int = 50,
 ) -> None:
-    """Log `feature_importances_`, `feature_log_prob_` or `coef_` of a model, as `feature_importances`."""
+    """Log `feature_importances_`, `feature_log_prob_` or `coef_` of a model, as `feature_importances`.
+
+    Args:
+        feature_names: in their order; too many, as with the column of the labels, or too few do no harm.
+    """
     weights = next(
         (
             getattr(model, name)
@@ -122,9 +126,10 @@ def plot_feature_importances(
         return
     array = _numpy().asarray(weights)
     importances = array if array.ndim == 1 else abs(array).mean(axis=0)
-    if feature_names is None:
-        feature_names = getattr(model, "feature_names_in_", [f"feature {i}" for i in range(len(importances))])
-    rows = sorted(zip(map(str, feature_names), importances.tolist(), strict=True), key=lambda row: -row[1])
+    known = getattr(model, "feature_names_in_", ()) if feature_names is None else feature_names
+    names = list(map(str, known))[: len(importances)]
+    names += [f"feature {number}" for number in range(len(names), len(importances))]
+    rows = sorted(zip(names, importances.tolist(), strict=True), key=lambda row: -row[1])
     table = Table(columns=["feature_names", "importances"], data=rows[:max_num_features])
     _log("feature_importances", charts.bar(table, "feature_names", "importances", title))
 

@@ -23,6 +23,7 @@ from msgspec import Meta, Struct
 
 from runvitals.base.regular_expressions import finder
 from runvitals.model.run_verdict import FINDING_IDS
+from runvitals.server.alerts.plain_errors import plain_error
 from runvitals.server.alerts.rules import FINDING_SEVERITIES
 
 MAX_COOLDOWN_H: Final = 168
@@ -30,19 +31,6 @@ _MAX_PATTERN: Final = 200
 _MAX_ACTIONS: Final = 10
 _MAX_DESCRIPTION: Final = 1000
 _MAX_WINDOW: Final = 100
-_PLAIN_WORDS: Final = {
-    "`int`": "a whole number",
-    "`float`": "a number",
-    "`str`": "a text",
-    "`bool`": "true or false",
-    "`array`": "a list",
-    "`object`": "an object",
-    "of length >=": "with at least",
-    "of length <=": "with at most",
-    ">=": "of at least",
-    "<=": "of at most",
-}
-_PATH: Final = re.compile(r" - at `\$\.?([^`]*)`$")
 
 Pattern = Annotated[str, Meta(max_length=_MAX_PATTERN)]
 Name = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -355,11 +343,10 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     try:
         automation = msgspec.convert(definition, Automation)
     except msgspec.ValidationError as error:
-        text = str(error)
-        where = _PATH.search(text)
-        field = where[1] if where else "event"
+        field, text = plain_error(error)
+        field = field or "event"
         allowed = _allowed_kinds(field) or _allowed_fields(definition, field)
-        raise InvalidAutomation(field, _plain(_PATH.sub("", text)) + allowed) from None
+        raise InvalidAutomation(field, text + allowed) from None
     for name, part in (("event", automation.event), ("filter", automation.filter)):
         for attribute in ("tag", "collection", "type", "alias", "name", "host", "title", "run_name"):
             is_pattern = name == "event" or attribute == "run_name"
@@ -397,19 +384,6 @@ def check_about_registries(automation: Automation, about_one: bool) -> None:
         )
     if about_one and automation.filter.projects:
         raise InvalidAutomation("filter.projects", "it is about one registry; expected no projects")
-
-
-def _plain(text: str) -> str:
-    """Return an error of msgspec in plain English.
-
-    >>> _plain("Expected `int` >= 1"), _plain("Expected `array` of length >= 1")
-    ('expected a whole number of at least 1', 'expected a list with at least 1')
-    >>> _plain("Expected `float`, got `str`")
-    'expected a number, got a text'
-    """
-    for words, plain in _PLAIN_WORDS.items():
-        text = text.replace(words, plain)
-    return text[:1].lower() + text[1:]
 
 
 def _check_findings(ids: Iterable[str]) -> None:

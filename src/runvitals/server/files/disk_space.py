@@ -40,6 +40,7 @@ class DiskSpace:
         self._folder = folder
         self._free_bytes = free_bytes
         self._failure: str | None = None
+        self._not_stored: str | None = None
 
     def check(self, missing: int) -> None:
         """Raise FileNotStored unless there is space for so many bytes more."""
@@ -61,7 +62,9 @@ class DiskSpace:
             reason = error.strerror or str(error)
             if error.errno in NO_SPACE:
                 self._failure = reason
+            self._not_stored = reason
             raise FileNotStored(f"the file could not be stored: {reason}") from error
+        self._not_stored = None
 
     def problem(self) -> str | None:
         """Return why no file can be written at present; None if one can."""
@@ -76,10 +79,10 @@ class DiskSpace:
         return f"the disk of {self._folder} is full: {free:,} bytes are free" if free < _FULL_BYTES else None
 
     def warning(self) -> str | None:
-        """Return why files are refused although the disk is not full; None if they are not."""
-        free, reserve = self._free(), self._free_bytes()
-        if free >= reserve:
-            return None
+        """Return why files are refused, or not stored, although the disk is not full; None if they are."""
+        free, reserve, not_stored = self._free(), self._free_bytes(), self._not_stored
+        if free >= reserve:  # until another is stored: clients send them again
+            return None if not_stored is None else f"the last file could not be stored: {not_stored}"
         return (
             f"files are refused: {free:,} bytes are free on the disk of {self._folder}, less than {reserve:,}"
         )

@@ -116,7 +116,7 @@ def check_start(plan: StartPlan) -> Iterator[StartCheck]:
         yield _checked(f"bucket of {option}", check)
     yield _checked("mail", lambda: _mail(settings, plan.environment, box))
     for provider in settings.get("providers", ()):
-        check = partial(_provider, provider, _origin(plan, settings), settings)
+        check = partial(_provider, provider, _origin(plan, settings), settings, box)
         yield _checked(f"provider {provider['id']}", check)
     yield _checked("certificate", lambda: _certificate(_origin(plan, settings)))
     yield _checked("clock", lambda: _clock(stores, condition))
@@ -258,8 +258,9 @@ def _mail(settings: Mapping[str, Any], environment: Mapping[str, str], box: Secr
         return f"{address} accepts the sign-in; `runvitals server mail-test ADDRESS` sends a mail"
 
 
-def _provider(provider: Mapping[str, Any], url: str, settings: Mapping[str, Any]) -> str:
+def _provider(provider: Mapping[str, Any], url: str, settings: Mapping[str, Any], box: SecretBox) -> str:
     from runvitals.server.sign_on.discovery import Discovery, ProviderFailed
+    from runvitals.server.sign_on.providers import client_secret, providers_of
     from runvitals.server.sign_on.sign_on import CALLBACK
 
     if not url:
@@ -269,8 +270,9 @@ def _provider(provider: Mapping[str, Any], url: str, settings: Mapping[str, Any]
         return f"GitHub sends browsers back to {callback}"
     issuer = str(provider["issuer"])
     try:
+        client_secret(settings, providers_of(settings)[provider["id"]], box)
         Discovery(Fetcher(lambda: policy_of(settings)), time.monotonic).metadata(issuer)
-    except ProviderFailed as error:
+    except (ProviderFailed, SecretUnreadable) as error:
         raise _Note(f"nobody can sign in by it now: {error}") from None
     return f"{issuer} answers; it has to send browsers back to {callback}"
 

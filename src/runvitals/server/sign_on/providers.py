@@ -118,7 +118,7 @@ def _kept_secret(provider: Provider, present: Mapping[str, Any]) -> str:
     sealed: str = present.get("sealed_secret", "")
     if not sealed:
         return ""
-    before = _provider({name: value for name, value in present.items() if name != "sealed_secret"}, "")
+    before = _provider(_without_secret(present), "")
     if (before.kind, before.issuer, before.client_id) != (provider.kind, provider.issuer, provider.client_id):
         raise ValueError(
             f"provider {provider.id}: enter the client secret again: the issuer or the client is another one"
@@ -128,26 +128,26 @@ def _kept_secret(provider: Provider, present: Mapping[str, Any]) -> str:
 
 def shown_providers(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the setting as administrators see it: whether there is a secret, never which."""
-    return [
-        {name: value for name, value in entry.items() if name != "sealed_secret"}
-        | {"has_secret": bool(entry.get("sealed_secret"))}
-        for entry in stored
-    ]
+    return [_without_secret(entry) | {"has_secret": bool(entry.get("sealed_secret"))} for entry in stored]
 
 
-def providers_of(stored: Mapping[str, Any], box: SecretBox) -> dict[str, Provider]:
-    """Return the providers of the organisation's settings by id.
+def providers_of(stored: Mapping[str, Any]) -> dict[str, Provider]:
+    """Return the providers of the organisation's settings by id, without their secrets."""
+    return {entry["id"]: _provider(_without_secret(entry), "") for entry in stored.get("providers", ())}
+
+
+def client_secret(stored: Mapping[str, Any], provider: Provider, box: SecretBox) -> str:
+    """Return the secret of a provider; empty: it has none.
 
     Raises:
         SecretUnreadable: the key file is another one.
     """
-    return {
-        entry["id"]: _provider(
-            {name: value for name, value in entry.items() if name != "sealed_secret"},
-            _open(box, entry["id"], entry.get("sealed_secret", "")),
-        )
-        for entry in stored.get("providers", ())
-    }
+    sealed = (entry.get("sealed_secret", "") for entry in stored["providers"] if entry["id"] == provider.id)
+    return _open(box, provider.id, next(sealed, ""))
+
+
+def _without_secret(entry: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != "sealed_secret"}
 
 
 def _provider(entry: Mapping[str, Any], secret: str) -> Provider:

@@ -33,7 +33,7 @@ from runvitals.server.sign_on.outcomes import (
     SignOnStart,
 )
 from runvitals.server.sign_on.people import Person, github_person, oidc_person
-from runvitals.server.sign_on.providers import Provider, providers_of
+from runvitals.server.sign_on.providers import Provider, client_secret, providers_of
 from runvitals.server.sign_on.storage.logins import ATTEMPT_MS, AttemptRow
 from runvitals.server.sign_on.tokens import LEEWAY_S, InvalidToken
 from runvitals.server.teams.storage.invitations import InvitationRow
@@ -83,8 +83,8 @@ class SingleSignOn:
         self._discovery = Discovery(fetcher, monotonic)
 
     def providers(self) -> list[Provider]:
-        """Return where users may sign in, in the order of the setting, or raise SecretUnreadable."""
-        return list(self._providers().values())
+        """Return where users may sign in, in the order of the setting, without secrets."""
+        return list(providers_of(self._accounts.settings.all()).values())
 
     def start(
         self,
@@ -184,17 +184,19 @@ class SingleSignOn:
         """Return the id of the user whose password confirms a `LinkNeeded`, or raise NoLongerValid."""
         return self._accounts.logins.offered_user(secret, self._clock())
 
-    def _providers(self) -> dict[str, Provider]:
-        return providers_of(self._accounts.settings.all(), self._box)
-
     def _provider(self, provider_id: str) -> Provider:
-        provider = self._providers().get(provider_id)
+        provider = providers_of(self._accounts.settings.all()).get(provider_id)
         if provider is None:
             raise UnknownProvider(f"there is no provider {provider_id[:40]!r}")
         return provider
 
     def _flow(self, provider: Provider) -> tuple[CodeFlow, IssuerMetadata | None]:
         redirect_uri = self._server_url() + CALLBACK.format(provider=provider.id)
+        try:
+            secret = client_secret(self._accounts.settings.all(), provider, self._box)
+        except SecretUnreadable as error:
+            raise ProviderFailed(f"its client secret cannot be read, enter it again: {error}") from None
+        provider = replace(provider, client_secret=secret)
         if provider.kind == "github":
             authorization = f"{provider.issuer}/login/oauth/authorize"
             token = f"{provider.issuer}/login/oauth/access_token"

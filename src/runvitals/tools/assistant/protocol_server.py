@@ -11,6 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
+from pydantic import create_model, model_validator
 
 from runvitals.base.terminal_text import inert
 from runvitals.monitoring.environment import redaction
@@ -72,13 +73,22 @@ def protocol_server(api_of_key: ApiOfKey, *, with_server: bool, writes: bool) ->
 
 
 def _tool(function: ToolFunction, annotations: ToolAnnotations) -> Tool:
-    """Return a function as a tool that refuses arguments it does not have, which the library ignores."""
+    """Return a function as a tool that refuses arguments it does not have, which the library ignores.
+
+    An argument that is null is one that is left out: some assistants send all.
+    """
     tool = Tool.from_function(_telling(function), annotations=annotations, structured_output=False)
-    arguments = tool.fn_metadata.arg_model
-    arguments.model_config["extra"] = "forbid"
-    arguments.model_rebuild(force=True)
+    known = tool.fn_metadata.arg_model
+    known.model_config["extra"] = "forbid"
+    validators: dict[str, Any] = {"without_nulls": model_validator(mode="before")(_without_nulls)}
+    arguments = create_model(known.__name__, __base__=known, __validators__=validators)
+    tool.fn_metadata.arg_model = arguments
     tool.parameters = arguments.model_json_schema(by_alias=True)
     return tool
+
+
+def _without_nulls(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _telling(tool: ToolFunction) -> ToolFunction:

@@ -21,7 +21,8 @@ from runvitals.relay.destination import TooEarly, Unfinished
 from runvitals.relay.destinations.runvitals import uploads
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.server.files.disk_space import RETRY_AFTER_S
-from runvitals.server.files.received_files import FileLimits, ReceivedFiles
+from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.reserved_space import FileLimits
 from runvitals.server.metadata_store import open_metadata_store
 from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, MEDIA, RUN, Journal, MediaJournal, Sender

@@ -74,6 +74,11 @@ def test_a_logged_nan_is_a_value_and_a_gap_is_none() -> None:
     }
 
 
+def test_numbers_without_a_fraction_are_integers() -> None:
+    rows = rows_of(process(epoch=[(0.0, 3.0), (1.0, 0.5), (2.0, 2.0**60), (3.0, -math.inf)]))
+    assert [repr(value) for value in values(rows, "epoch")] == ["3", "0.5", "1.152921504606847e+18", "-inf"]
+
+
 def test_rows_are_chosen_by_keys_and_steps() -> None:
     logged = process(loss=[(float(step), step) for step in range(10)], acc=[(4.0, 1.0), (8.0, 2.0)])
     assert values(rows_of(logged, keys=("_step", "loss", "acc")), "_step") == [4, 8]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from runvitals.journal import paths
 from runvitals.readers.importers.csv_files.cells import is_empty, times_ms, values
 from runvitals.readers.importers.csv_files.columns import TableColumns, columns_of
-from runvitals.readers.importers.csv_files.table import Block, Table, open_table
+from runvitals.readers.importers.csv_files.table import RowBlock, Table, open_table
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
 from runvitals.readers.importers.sources import REFUSED, checked_file, files_below
@@ -113,7 +113,7 @@ class _Rows:
         self._repeated = self._unreadable = self._without_zone = 0
         self.last_ms = self._now_ms = started_ms
 
-    def of(self, block: Block) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
+    def of(self, block: RowBlock) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
         """Yield time, step and values of the rows of the next block."""
         about, cells = self._columns, block.columns()
         names = tuple(about.values.values())

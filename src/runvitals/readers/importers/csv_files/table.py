@@ -58,7 +58,7 @@ class Table:
     skipped: int
     header: tuple[str, ...]
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[RowBlock]:
         """Yield the rows with cells, many at a time.
 
         Raises:
@@ -68,7 +68,7 @@ class Table:
         with _opened(self.path, self.encoding) as file:
             lines = _Lines(file, self.path)
             reader = csv.reader(islice(lines, self.skipped, None), delimiter=self.separator)
-            block, began = Block(self), lines.characters
+            block, began = RowBlock(self), lines.characters
             try:
                 for cells in islice(reader, 1, None):
                     if any(cells):
@@ -76,7 +76,7 @@ class Table:
                         block.lines.append(self.skipped + reader.line_num)
                     if len(block.rows) == most_rows or lines.characters - began > _BLOCK_CHARACTERS:
                         yield block.checked()
-                        block, began = Block(self), lines.characters
+                        block, began = RowBlock(self), lines.characters
             except csv.Error as error:
                 line = self.skipped + reader.line_num + 1
                 raise ValueError(f"{self.path}, line {line}: {error}") from None
@@ -84,7 +84,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class RowBlock:
     """Rows that follow each other, and the numbers of their lines."""
 
     table: Table
@@ -97,7 +97,7 @@ class Block:
         columns: list[Sequence[str]] = list(islice(zip_longest(*self.rows, fillvalue=""), count))
         return columns + [("",) * len(self.rows)] * (count - len(columns))
 
-    def checked(self) -> Block:
+    def checked(self) -> RowBlock:
         """Return the block itself, or raise ValueError if a row is longer than the header."""
         table, most = self.table, len(self.table.header)
         if max(map(len, self.rows), default=0) > most:

@@ -65,9 +65,7 @@ class SessionAccount(ResponseBody):
     """Who is signed in. `account`: null for a visitor."""
 
     account: Identified | None
-    visitors_read: bool = Field(
-        default=False, description="For a visitor: whether there is anything to read."
-    )
+    visitors_read: bool = Field(default=False, description="For a visitor: whether anything may be read.")
 
 
 class DeletionTime(ResponseBody):

@@ -280,6 +280,6 @@ async def overlay_live(request: Request, runs: TheRuns) -> EventStream:
     access = route_check(request)
     if access is not None:
         access.follow_readable_runs(request, follow)
-    await changes.changed_ids()  # a page reads what is there when its stream is open, and is told what comes
+    await changes.changed_ids()  # a page requests what is there as soon as its stream is open
     events = changed_runs.stream(changes, services.closing)
     return EventStream(request, services.open_streams, events)

@@ -291,6 +291,10 @@ def sent_version(sent: SentMessage) -> int:
     return int(text)
 
 
+def _unknown_model(name: str) -> MlflowError:
+    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
+
+
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
     """Raise what a model of this name could not be stored for as errors of MLflow."""
@@ -301,10 +305,6 @@ def _naming(name: str) -> Iterator[None]:
         raise MlflowError(RESOURCE_ALREADY_EXISTS, text) from None
     except ValueError as error:
         raise invalid(str(error)) from None
-
-
-def _unknown_model(name: str) -> MlflowError:
-    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
 
 
 @immediate

@@ -146,8 +146,8 @@ def _change(access: AccessControl, resources: ScimResources[T], change: Callable
     return resource
 
 
-def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
-    """Add the routes of users or groups, which are the same."""
+def _add_reading(name: str, open_resources: OpenResources[T]) -> None:
+    """Add the routes that read users or groups, which are the same."""
 
     def listed(
         access: Checked,
@@ -165,17 +165,24 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
 
         return scim_response(list_response(resources.find(expression), start, count, shown))
 
-    def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
-        resources = _open(open_resources, access, requester)
-        resource = _change(access, resources, lambda: resources.create(body))
-        return scim_response(resource, 201, {"location": resource["meta"]["location"]})
-
     def read(
         access: Checked, requester: TheRequester, id: str, only: Only = None, without: Without = None
     ) -> Response:
         resources = _open(open_resources, access, requester)
         [resource] = resources.json([resources.get(id)])
         return scim_response(with_attributes(resource, only, without))
+
+    router.add_api_route(f"/{name}", listed, methods=["GET"], dependencies=_NEEDS)
+    router.add_api_route(f"/{name}/{{id}}", read, methods=["GET"], dependencies=_NEEDS)
+
+
+def _add_changes(name: str, open_resources: OpenResources[T]) -> None:
+    """Add the routes that change users or groups."""
+
+    def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
+        resources = _open(open_resources, access, requester)
+        resource = _change(access, resources, lambda: resources.create(body))
+        return scim_response(resource, 201, {"location": resource["meta"]["location"]})
 
     def put(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
         resources = _open(open_resources, access, requester)
@@ -193,9 +200,7 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
 
     item_path = f"/{name}/{{id}}"
     for method, path, endpoint in (
-        ("GET", f"/{name}", listed),
         ("POST", f"/{name}", create),
-        ("GET", item_path, read),
         ("PUT", item_path, put),
         ("PATCH", item_path, patch),
         ("DELETE", item_path, remove),
@@ -203,8 +208,10 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
         router.add_api_route(path, endpoint, methods=[method], dependencies=_NEEDS)
 
 
-_add_routes("Users", ScimUsers)
-_add_routes("Groups", ScimGroups)
+_add_reading("Users", ScimUsers)
+_add_reading("Groups", ScimGroups)
+_add_changes("Users", ScimUsers)
+_add_changes("Groups", ScimGroups)
 
 
 @router.get("/ServiceProviderConfig", *_NEEDS)

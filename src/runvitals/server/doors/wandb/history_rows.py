@@ -22,6 +22,7 @@ MAX_OTHERS: Final = 200_000
 MAX_ROWS: Final = 100_000
 """Rows in one response."""
 MAX_RESPONSE_VALUES: Final = 2_000_000
+_MAX_INTEGER: Final = 2.0**53
 STEP: Final = "_step"
 RUNTIME: Final = "_runtime"
 TIMESTAMP: Final = "_timestamp"
@@ -177,7 +178,7 @@ class HistoryRows:
                 if count > MAX_RESPONSE_VALUES:
                     raise TooMuch(f"more than {MAX_RESPONSE_VALUES:,} values: request fewer rows or keys")
                 for row, value in zip(
-                    of_row[rows[is_chosen]].tolist(), values[is_chosen].tolist(), strict=True
+                    of_row[rows[is_chosen]].tolist(), _numbers(values[is_chosen]), strict=True
                 ):
                     result[row][name] = value
         for name, others in self._others.items():
@@ -188,6 +189,18 @@ class HistoryRows:
         if keys:
             return [{key: row[key] for key in keys if key in row} for row in result]
         return result
+
+
+def _numbers(values: Floats) -> list[float]:
+    """Return values as wandb's clients send them: integers, if they have no fraction.
+
+    So `row["epoch"]` is an index, as it is with wandb's server.
+    """
+    numbers: list[float] = values.tolist()
+    is_integer = (values == np.trunc(values)) & (np.abs(values) < _MAX_INTEGER)
+    for index in np.flatnonzero(is_integer).tolist():
+        numbers[index] = int(numbers[index])
+    return numbers
 
 
 def _spread(count: int, samples: int) -> Integers:
@@ -215,7 +228,7 @@ def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list
         name = f"system.{line.key}/l:{line.host}" if has_hosts else f"system.{line.key}"
         index = np.minimum(np.searchsorted(times, line.t), len(times) - 1)
         has_value = (times[index] == line.t) & ~np.isnan(line.values)
-        for row, value in zip(index[has_value].tolist(), line.values[has_value].tolist(), strict=True):
+        for row, value in zip(index[has_value].tolist(), _numbers(line.values[has_value]), strict=True):
             rows[row][name] = value
     return [row for row in rows if any(name.startswith("system.") for name in row)]
 
