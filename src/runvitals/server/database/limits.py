@@ -13,9 +13,9 @@ _TURN: Final = text("SELECT pg_advisory_xact_lock(:what, :owner)")
 
 
 def take_turns(connection: Connection, what: str, owner_id: int = 0) -> None:
-    """Let transactions that add something to the same owner come one after the other, until they end.
+    """Let transactions that add or replace something of an owner come one after the other, until they end.
 
-    Each sees what those before have added. SQLite has only one transaction that writes at a time.
+    Each sees what those before have stored. SQLite has only one transaction that writes at a time.
 
     Args:
         what: such as the name of the table.

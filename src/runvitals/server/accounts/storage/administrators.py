@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select
 
 from runvitals.server.accounts.storage.entities import name_of
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.tables.accounts import membership, user_account
 from runvitals.server.database.tables.sign_on import group_administrator
 from runvitals.store.errors import LastAdministrator
@@ -22,6 +23,7 @@ def lock_administrators(connection: Connection) -> list[Any]:
 
 def note_group_administrator(connection: Connection, user_id: int, provider: str | None) -> None:
     """Note which provider's group made a user an administrator; None: none did, or they no longer are one."""
+    take_turns(connection, "group_administrator", user_id)
     connection.execute(delete(group_administrator).where(group_administrator.c.user_id == user_id))
     if provider is not None:
         connection.execute(insert(group_administrator).values(user_id=user_id, provider=provider))

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Table, and_, delete, or_, select
 from runvitals.server.alerts.storage.checks import locked_team
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, among, in_transaction, insert
-from runvitals.server.database.limits import check_room
+from runvitals.server.database.limits import check_room, take_turns
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.events import alert_exception, team_alerts, user_alerts
 from runvitals.server.database.tables.runs import project, run
@@ -140,6 +140,7 @@ class AlertSettingTable(StoredTable):
         """
         table = alert_exception.c
         mine = and_(table.user_id == user_id, _column(target.scope) == target.id)
+        take_turns(connection, "alert_exception", user_id)
         connection.execute(delete(alert_exception).where(mine))
         if mode is None:
             return

@@ -11,7 +11,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
-from runvitals.server.database.limits import check_room
+from runvitals.server.database.limits import check_room, take_turns
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -199,6 +199,7 @@ def _check_free(connection: Connection, name: str) -> None:
 
 
 def _set_actions(connection: Connection, role_id: int, actions: list[str]) -> None:
+    take_turns(connection, "custom_role_action", role_id)
     connection.execute(delete(custom_role_action).where(custom_role_action.c.role_id == role_id))
     if actions:
         rows = [{"role_id": role_id, "action": action} for action in actions]

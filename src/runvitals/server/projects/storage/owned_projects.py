@@ -13,6 +13,7 @@ from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_created, plain_te
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -266,6 +267,7 @@ class OwnedProjectTable(StoredTable):
     def set_star(self, connection: Connection, project_id: int, user_id: int, starred: bool) -> None:
         """Mark a project with a star for a user, or remove the star."""
         mine = (project_star.c.project_id == project_id, project_star.c.user_id == user_id)
+        take_turns(connection, "project_star", user_id)
         connection.execute(delete(project_star).where(*mine))
         if starred:
             connection.execute(insert(project_star).values(project_id=project_id, user_id=user_id))

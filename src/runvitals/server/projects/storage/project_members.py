@@ -11,6 +11,7 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     entity,
@@ -142,6 +143,7 @@ class ProjectMemberTable(StoredTable):
                 raise NotAllowed("only members of the team can be added to its projects")
         base, role_id = (None, None) if role is None else resolve_role(connection, role)
         mine = _mine(project_id, user_id, service_account_id)
+        take_turns(connection, "project_member", project_id)
         present = connection.execute(delete(project_member).where(*mine)).rowcount
         values = {
             "project_id": project_id,

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, insert, select
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
 from runvitals.server.database.database import StoredTable
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.tables.projects import project_redirect
 from runvitals.server.database.tables.runs import project, run
 
@@ -23,6 +24,7 @@ def remember_address(connection: Connection, project_id: int, now_ms: int) -> No
     if row is None or row.entity_id is None:
         return
     here = (project_redirect.c.entity_id == row.entity_id, project_redirect.c.name == row.name)
+    take_turns(connection, "project_redirect", row.entity_id)
     connection.execute(delete(project_redirect).where(*here))
     values = {
         "entity_id": row.entity_id,

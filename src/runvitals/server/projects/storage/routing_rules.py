@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 from runvitals.model.errors import UnknownProject
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.runs import project, routing_rules
 
@@ -71,6 +72,7 @@ class RoutingRuleTable(StoredTable):
         ).first()
         if owner_row is None:
             raise UnknownProject(f"there is no project with the id {project_id}")
+        take_turns(connection, "routing_rules", project_id)
         connection.execute(delete(routing_rules).where(routing_rules.c.project_id == project_id))
         if new_rules:
             row = {"project_id": project_id, "data": json.dumps(new_rules), "changed_ms": now_ms}

@@ -149,6 +149,7 @@ class RegistryTable(StoredTable):
         """
         key = owner.entity_id, PREFIX + checked_registry_name(name)
         text, checked = checked_description(description), checked_types(types)
+        take_turns(connection, "registry", owner.entity_id or 0)
         if find_projects(connection, [key]):
             raise NameTaken(f"there is a registry {name!r} already")
         project_id = ensure_projects(connection, [(key[1], owner)], now_ms)[key]

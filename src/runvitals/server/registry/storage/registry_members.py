@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.database.database import Database
-from runvitals.server.database.limits import check_room
+from runvitals.server.database.limits import check_room, take_turns
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, project_member, team, user_account
 from runvitals.server.database.tables.registry import registry_team
@@ -81,6 +81,7 @@ class RegistryMemberTable:
         same = (columns.project_id == project_id, self._id == member_id)
 
         def work(connection: Connection) -> None:
+            take_turns(connection, self._rows.name, project_id)
             before = connection.execute(select(columns.role).where(*same)).scalar()
             if before == role:
                 return

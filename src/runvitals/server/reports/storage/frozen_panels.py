@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
 from runvitals.server.database.database import StoredTable, add_rows, in_transaction
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.tables.reports import frozen_panel
 
 
@@ -14,6 +15,7 @@ class FrozenPanelTable(StoredTable):
     @in_transaction
     def add(self, connection: Connection, report_id: int, panel_id: str, frozen_ms: int, digest: str) -> None:
         """Note the file with the values of a panel; those of the same millisecond are replaced."""
+        take_turns(connection, "frozen_panel", report_id)
         connection.execute(delete(frozen_panel).where(*_same(report_id, panel_id, frozen_ms)))
         connection.execute(
             insert(frozen_panel).values(

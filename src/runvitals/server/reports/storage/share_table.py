@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.database.database import StoredTable, in_transaction
-from runvitals.server.database.limits import check_room
+from runvitals.server.database.limits import check_room, take_turns
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_share
@@ -52,6 +52,7 @@ class ReportShareTable(StoredTable):
         """
         same = (report_share.c.report_id == report_id, report_share.c.user_id == user_id)
         values = {"role": role, "created_by": by, "created_ms": now_ms}
+        take_turns(connection, "report_share", report_id)
         if not connection.execute(update(report_share).where(*same).values(role=role)).rowcount:
             refusal = f"the report is shared with {MAX_SHARES} people; share it by a link"
             this = report_share.c.report_id == report_id

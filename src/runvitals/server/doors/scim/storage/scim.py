@@ -13,6 +13,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import StoredTable, among, in_transaction, put_rows
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.tables.accounts import organisation_setting
 from runvitals.server.database.tables.sign_on import scim_resource
 from runvitals.server.organisation.storage.settings import SCIM_SECRET, SCIM_SETTINGS, SCIM_USED
@@ -128,6 +129,7 @@ class ScimTable(StoredTable):
             )
             if connection.execute(other).first() is not None:
                 raise NameTaken(f"another user has the userName {user_name!r}")
+        take_turns(connection, "scim_resource", entity_id)
         connection.execute(delete(scim_resource).where(scim_resource.c.entity_id == entity_id))
         values = {"entity_id": entity_id, "user_name": user_name, "user_name_key": key}
         connection.execute(insert(scim_resource).values(**values, external_id=external_id))

@@ -7,6 +7,7 @@ import zlib
 from sqlalchemy import Connection, delete, insert, select
 
 from runvitals.server.database.database import StoredTable, in_transaction
+from runvitals.server.database.limits import take_turns
 from runvitals.server.database.tables.reports import wandb_report
 
 
@@ -24,5 +25,6 @@ class ReportSpecTable(StoredTable):
     def put(self, connection: Connection, report_id: int, spec: str) -> None:
         """Store what a client sent for a report, instead of what one sent before."""
         row = {"report_id": report_id, "spec": zlib.compress(spec.encode())}
+        take_turns(connection, "wandb_report", report_id)
         connection.execute(delete(wandb_report).where(wandb_report.c.report_id == report_id))
         connection.execute(insert(wandb_report).values(row))
