@@ -62,10 +62,10 @@ Identified = IdentifiedUser | IdentifiedServiceAccount | IdentifiedOperator
 
 
 class SessionAccount(ResponseBody):
-    """Who is signed in. `account`: null for a visitor."""
+    """Who is signed in: null for a visitor. `visitors_read`: whether visitors may read anything."""
 
     account: Identified | None
-    visitors_read: bool = Field(default=False, description="For a visitor: whether anything may be read.")
+    visitors_read: bool
 
 
 class DeletionTime(ResponseBody):
@@ -121,9 +121,8 @@ def who_am_i(requester: TheRequester, access: TheAccess) -> Identified:
 @router.get("/auth/session", needs(PUBLIC), response_model_exclude_unset=True)
 def session(requester: TheRequester, access: TheAccess) -> SessionAccount:
     """Who is signed in: `account` as in `GET /account`, null for a visitor."""
-    if requester.user_id is None:
-        return SessionAccount(account=None, visitors_read=access.directory.policies().anonymous_read)
-    return SessionAccount(account=who_am_i(requester, access))
+    account = None if requester.user_id is None else who_am_i(requester, access)
+    return SessionAccount(account=account, visitors_read=access.directory.policies().anonymous_read)
 
 
 @router.delete("/account", needs("account:delete"))
