@@ -63,8 +63,7 @@ def test_the_client_links_reads_and_downloads(
     carol.unlink("numbers:v0")
     assert [row["version"] for row in carol.versions("numbers")] == [1]
     with runvitals.Client(models.served.url, models.served.keys["vera"]) as client:
-        names = [row["name"] for row in client.registries()]
-    assert names == ["models"]
+        assert "models" in [row["name"] for row in client.registries()]
 
 
 def test_the_command_does_the_same(
