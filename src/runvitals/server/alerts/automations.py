@@ -409,8 +409,8 @@ def _allowed_fields(definition: Mapping[str, Any], field: str) -> str:
         if not isinstance(part, dict | list):
             return ""
     kind = part.get("kind") if isinstance(part, dict) else None
-    found = next((each for each in (*_EVENTS, *_ACTIONS) if each.__struct_config__.tag == kind), None)
-    return "" if found is None else f"; expected {', '.join(('kind', *found.__struct_fields__))}"
+    of_kind = next((each for each in (*_EVENTS, *_ACTIONS) if each.__struct_config__.tag == kind), None)
+    return "" if of_kind is None else f"; expected {', '.join(('kind', *of_kind.__struct_fields__))}"
 
 
 def as_json(automation: Automation) -> dict[str, Any]:

@@ -140,10 +140,10 @@ def parse_address(url: str, is_server: Callable[[str], bool | None]) -> tuple[st
     for part in parts[:_MOST_PARTS]:
         bases.append(f"{bases[-1]}/{quote(part)}")
     for count, base in enumerate(bases):
-        found = is_server(base)
-        if found:
+        is_here = is_server(base)
+        if is_here:
             return base, *_named(parts[count:])
-        if found is None:
+        if is_here is None:
             break
     count = _guessed_count(parts)
     return bases[min(count, _MOST_PARTS)], *_named(parts[count:])

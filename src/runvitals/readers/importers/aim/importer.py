@@ -13,6 +13,7 @@ from runvitals.readers.importers.aim.entries import AimDatabase
 from runvitals.readers.importers.aim.repository import AimPoint, AimRepository, AimRun
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of
+from runvitals.readers.importers.shapes import mapping
 
 _SYSTEM: Final = "__system__"
 _INTERVAL_S: Final = 10.0
@@ -159,12 +160,12 @@ class _RunImport:
         return context if isinstance(context, Mapping) else {}
 
     def _write_object(self, point: AimPoint) -> None:
-        value = point.value if isinstance(point.value, dict) else {}
+        value = mapping(point.value)
         several = [value[number] for number in sorted(n for n in value if isinstance(n, int))]
         items: list[dict[str, Any]] = []
         kinds: dict[str, None] = {}
         for number, element in enumerate(several) if several else [(None, value)]:
-            typed_item = self._item(point, element if isinstance(element, dict) else {}, number)
+            typed_item = self._item(point, mapping(element), number)
             if typed_item is not None:
                 kinds[typed_item[0]] = None
                 items.append(typed_item[1])

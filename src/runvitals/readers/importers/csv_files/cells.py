@@ -59,13 +59,13 @@ def numbers(cells: Sequence[str], mark: DecimalMark) -> list[float] | None:
 
 def values(cells: Sequence[str], mark: DecimalMark) -> Sequence[float | str | None]:
     """Return what is in many cells: numbers, other texts, or None in empty cells."""
-    found = numbers(cells, mark)
-    if found is not None:
-        return found
-    found = numbers([cell for cell in cells if not is_empty(cell)], mark)
-    if found is not None:
-        left = iter(found)
-        return [None if is_empty(cell) else next(left) for cell in cells]
+    every_number = numbers(cells, mark)
+    if every_number is not None:
+        return every_number
+    numbers_only = numbers([cell for cell in cells if not is_empty(cell)], mark)
+    if numbers_only is not None:
+        following = iter(numbers_only)
+        return [None if is_empty(cell) else next(following) for cell in cells]
     by_cell = {cell: _value(cell, mark) for cell in set(cells)}
     return [by_cell[cell] for cell in cells]
 

@@ -54,17 +54,17 @@ class _Content:
 
     def add(self, lines: Sequence[int], cells: Sequence[str]) -> None:
         """Add cells, and the lines in which they are."""
-        found = numbers(cells, ".")
-        if found is None:
+        are_numbers = numbers(cells, ".") is not None
+        if not are_numbers:
             lines = [line for line, cell in zip(lines, cells, strict=True) if not is_empty(cell)]
             cells = [cell for cell in cells if not is_empty(cell)]
-            found = numbers(cells, ".")
+            are_numbers = numbers(cells, ".") is not None
         self.filled += len(cells)
         if cells and not self.first:
             self.first = cells[0].strip()
         if self.may_be_times:
             self._add_times(cells)
-        if found is not None:
+        if are_numbers:
             self._add_numbers(lines, cells, ".", ",")
         elif numbers(cells, ",") is not None:
             self._add_numbers(lines, cells, ",", ".")

@@ -19,7 +19,7 @@ from runvitals.model.run_state import State
 from runvitals.readers.importers.json_api import ApiError
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of
-from runvitals.readers.importers.shapes import listed
+from runvitals.readers.importers.shapes import listed, mapping
 from runvitals.readers.importers.wandb_server.rows import media_items, without_internals
 from runvitals.readers.importers.wandb_server.server import WandbServer
 
@@ -150,7 +150,7 @@ class _RunImport:
             draft.row(time_ms, step, data)
         return last_ms
 
-    def _samples(self, draft: RunDraft, events: list[dict[str, Any]]) -> int:
+    def _samples(self, draft: RunDraft, events: list[Mapping[str, Any]]) -> int:
         last_ms = self._started_ms
         for event in events:
             seconds = event.get("_timestamp")
@@ -181,13 +181,8 @@ class _RunImport:
         except ApiError:
             self._report.leave_out("runs without their console output, which the server does not return")
 
-    def _metadata(self) -> dict[str, Any]:
-        content = self._download("wandb-metadata.json")
-        try:
-            metadata = loads(content) if content is not None else {}
-        except ValueError:
-            metadata = {}
-        return metadata if isinstance(metadata, dict) else {}
+    def _metadata(self) -> Mapping[str, Any]:
+        return _json(self._download("wandb-metadata.json"))
 
     def _listed_files(self) -> dict[str, str]:
         """Return the URLs of the files by name."""
@@ -236,12 +231,13 @@ def _command(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {"command": redaction.command([str(facts["program"]), *arguments])}
 
 
-def _json(text: Any) -> dict[str, Any]:
+def _json(content: Any) -> Mapping[str, Any]:
+    """Return an object, which the server may send as JSON; an empty one for anything else."""
     try:
-        value = loads(text.encode()) if isinstance(text, str) else text
+        content = content.encode() if isinstance(content, str) else content
+        return mapping(loads(content) if isinstance(content, bytes) else content)
     except ValueError:
-        value = None
-    return value if isinstance(value, dict) else {}
+        return {}
 
 
 def _is_number(value: Any) -> TypeGuard[float]:

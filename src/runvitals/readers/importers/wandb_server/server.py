@@ -113,7 +113,7 @@ class WandbServer:
         """Return a run, or raise ApiError."""
         return self._named(self._run(_ONE, entity, project, run))
 
-    def history(self, entity: str, project: str, run: str, steps: int) -> Iterator[dict[str, Any]]:
+    def history(self, entity: str, project: str, run: str, steps: int) -> Iterator[Mapping[str, Any]]:
         """Yield all rows, in the order of their steps.
 
         Args:
@@ -127,14 +127,14 @@ class WandbServer:
             if not few and span > _PAGE_STEPS:
                 span //= 2  # there may be more rows in these steps, of which the server leaves some out
                 continue
-            yield from map(_object, lines)
+            yield from map(_row, lines)
             first += span
             span *= 2 if few else 1
 
-    def events(self, entity: str, project: str, run: str) -> list[dict[str, Any]]:
+    def events(self, entity: str, project: str, run: str) -> list[Mapping[str, Any]]:
         """Return the samples of the system metrics, as many as the server returns."""
         lines = listed(self._run(_EVENTS, entity, project, run, {"count": _MAX_EVENTS}).get("events"))
-        return [_object(line) for line in lines]
+        return [_row(line) for line in lines]
 
     def lines(self, entity: str, project: str, run: str) -> Iterator[dict[str, Any]]:
         """Return the lines of the console output."""
@@ -219,10 +219,9 @@ class WandbServer:
         return project
 
 
-def _object(line: Any) -> dict[str, Any]:
+def _row(line: Any) -> Mapping[str, Any]:
     """Return a row, which the server sends as JSON in a text."""
-    value = loads(line.encode()) if isinstance(line, str) else line
-    return value if isinstance(value, dict) else {}
+    return mapping(loads(line.encode()) if isinstance(line, str) else line)
 
 
 def _key(url: str, environ: Mapping[str, str]) -> str | None:

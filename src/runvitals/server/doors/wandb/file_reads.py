@@ -71,11 +71,11 @@ async def files(
     if begin is None:
         raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
     is_wanted = _like(pattern) if pattern and not names else None
-    wanted = {posixpath.normpath(name) for name in names or ()}
+    requested = {posixpath.normpath(name) for name in names or ()}
     files = [
         file
         for file in await _saved_files(info.context, node.row)
-        if (not wanted or file.name in wanted) and (is_wanted is None or is_wanted(file.name))
+        if (not requested or file.name in requested) and (is_wanted is None or is_wanted(file.name))
     ]
     page = files[begin : begin + max(1, min(_MAX_PAGE, 50 if first is None else first))]
     end = begin + len(page)

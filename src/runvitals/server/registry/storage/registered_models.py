@@ -167,7 +167,7 @@ class RegisteredModelTable:
         def work() -> None:
             with self._database.read() as connection:
                 connection.execute(select(artifact_collection.c.id).where(same).with_for_update())
-                names = [found.name for found in _read(connection, _models().where(same))]
+                names = [stored.name for stored in _read(connection, _models().where(same))]
             if names != [model.name]:
                 raise UnknownArtifact(f"the registered model {model.name!r} was renamed or deleted")
             self._collections.change(model.id, now_ms, name=name)
