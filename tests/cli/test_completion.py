@@ -73,7 +73,7 @@ def test_shells_list_the_runs_of_a_folder(
     shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"this machine has no {shell}")
+        pytest.skip(f"{shell} is not installed")
     for name in ("abc1", "abd-2", "$(touch x)"):
         (tmp_path / "runs" / name).mkdir(parents=True)
     assert main(["completion", shell]) == 0
@@ -89,7 +89,7 @@ def test_shells_list_the_runs_of_a_folder(
 @pytest.mark.parametrize("reading", ["source ./script", 'eval "$(cat script)"', "source <(cat script)"])
 def test_zsh_reads_the_script(reading: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if shutil.which("zsh") is None:
-        pytest.skip("this machine has no zsh")
+        pytest.skip("zsh is not installed")
     assert main(["completion", "zsh"]) == 0
     (tmp_path / "script").write_text(capsys.readouterr().out)
     command = f"autoload -U compinit; compinit -u -D; {reading}; print $_comps[runvitals]"
